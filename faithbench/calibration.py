@@ -1,0 +1,117 @@
+"""Choose the head thresholds of lrp-mask by what they give on dev examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from faithbench.capture import capture, release
+from faithbench.data import Dataset
+from faithbench.evaluation import predict
+from faithbench.explainers.relevance import relevance_pass, weighted_rollout
+from faithbench.forward import Engine
+from faithbench.heads import Calibration, HeadStatistics, Trial, count_heads, select
+from faithbench.metrics import METRICS
+from faithbench.models import Model, collate, encode
+from faithbench.relevance_rules import HeadRule
+from faithbench.scoring import score
+from faithbench.types import Attribution, Encoding
+
+PAPER = (0.1, 0.8)
+XI_SYNTACTIC = (-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1)
+XI_POSITIONAL = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+Groups = list[list[list[int]]]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """One mask, and the threshold pairs that lead to it."""
+
+    groups: Groups
+    pairs: list[tuple[float, float]]
+
+
+def calibrate(
+    model: Model,
+    facts: HeadStatistics,
+    dev: Dataset,
+    progress: Callable[[str, int, int], None],
+    chunk: int = 16,
+) -> HeadStatistics:
+    """Return the statistics with the grid of trials, and the pair with the best dev AOPC."""
+    candidates = _candidates(facts)
+    encodings = [encode(model, e, dev.task.evidence) for e in dev.examples]
+    order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
+    sums = np.zeros(len(candidates))
+    for start in range(0, len(order), chunk):
+        part = order[start : start + chunk]
+        sums += _aopc_sums(model, part, candidates)
+        progress("calibrating heads", start + len(part), len(order))
+    means = sums / len(order)
+    trials = [
+        Trial(
+            xi_syntactic=xi[0],
+            xi_positional=xi[1],
+            heads=count_heads(candidate.groups),
+            aopc=round(float(mean), 6),
+        )
+        for candidate, mean in zip(candidates, means, strict=True)
+        for xi in candidate.pairs
+    ]
+    # Of equals, the stricter thresholds: fewer heads say the same.
+    best = max(trials, key=lambda t: (t.aopc, -t.heads, t.xi_syntactic, t.xi_positional))
+    grid = sorted(trials, key=lambda t: (t.xi_syntactic, t.xi_positional))
+    return facts.model_copy(
+        update={
+            "thresholds": {
+                "paper": PAPER,
+                "calibrated": (best.xi_syntactic, best.xi_positional),
+            },
+            "calibration": Calibration(
+                split=dev.split,
+                examples=len(order),
+                data_sha256=dev.sha256,
+                grid=tuple(grid),
+            ),
+        }
+    )
+
+
+def _candidates(facts: HeadStatistics) -> list[_Candidate]:
+    """List the distinct masks of the grid; one that selects no head explains nothing."""
+    found: dict[str, _Candidate] = {}
+    for synt in XI_SYNTACTIC:
+        for pos in XI_POSITIONAL:
+            groups = select(facts, synt, pos)
+            if count_heads(groups):
+                found.setdefault(str(groups), _Candidate(groups, [])).pairs.append((synt, pos))
+    return list(found.values())
+
+
+def _aopc_sums(
+    model: Model, encodings: Sequence[Encoding], candidates: Sequence[_Candidate]
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return each mask's summed AOPC over a chunk; one gradient pass serves all masks."""
+    engine = Engine(model)
+    answers = predict(engine, encodings)
+    targets = [int(t) for t in np.argmax(answers, axis=1)]
+    batch = collate(model, encodings, targets, [0] * len(encodings))
+    seen = capture(model, batch)
+    sums = np.zeros(len(candidates))
+    for index, candidate in enumerate(candidates):
+        rule = HeadRule(torch.tensor(candidate.groups, device=model.device))
+        found = relevance_pass(model, batch, rule)
+        table = weighted_rollout(
+            seen.attention_gradients, found.attentions, seen.position, normalise=False
+        )
+        attributions = [
+            Attribution(e, targets[i], table[i, : len(e.ids)].cpu().numpy()[e.erasable], 0, 0, 0)
+            for i, e in enumerate(encodings)
+        ]
+        scored = score(engine, attributions, list(answers), [METRICS["aopc"]], "mask")
+        sums[index] = sum(s.values["aopc"] or 0.0 for s in scored)
+    release(model)
+    return sums

@@ -1,0 +1,197 @@
+"""The command line: parse, call one function, print."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from faithbench.errors import FaithbenchError
+
+app = typer.Typer(
+    name="faithbench",
+    help="Measure how faithful, stable, plausible and fast explanations of NLP models are.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+list_app = typer.Typer(help="List what there is.", no_args_is_help=True)
+app.add_typer(list_app, name="list")
+
+TaskName = Annotated[str, typer.Option("--task", "-t", help="A task's name, or a .toml file.")]
+ModelName = Annotated[
+    str | None,
+    typer.Option("--model", "-m", help="bundled:<task>, a folder, or a name on the hub."),
+]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option("--data", envvar="FAITHBENCH_DATA", help="Folder of <task>/<split>.jsonl.gz."),
+]
+Source = Annotated[str, typer.Option(help="Where data come from: auto, folder, hub or bundled.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Explain only so many examples.")]
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    if debug:
+        os.environ["FAITHBENCH_DEBUG"] = "1"
+    if version:
+        from importlib.metadata import version as version_of
+
+        typer.echo(f"faithbench {version_of('faithbench')}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    explainer: Annotated[
+        str,
+        typer.Option("--explainer", "-e", help="name[:key=value,...], several with commas."),
+    ],
+    task: TaskName,
+    model: ModelName = None,
+    data: DataFolder = None,
+    source: Source = "auto",
+    split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
+    limit: Limit = None,
+    metrics: Annotated[str, typer.Option(help="Names or families, with commas.")] = "all",
+    operator: Annotated[str, typer.Option(help="How to erase: mask, delete or pad.")] = "mask",
+    device: Device = "auto",
+    dtype: Annotated[str, typer.Option(help="float32, float64, bf16 or fp16.")] = "float32",
+    seed: Annotated[int, typer.Option(help="Seed of random explainers.")] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="Examples explained together.")] = 16,
+    results: Annotated[Path, typer.Option(help="Where records go.")] = Path("results"),
+    allow_changed_data: Annotated[
+        bool, typer.Option("--allow-changed-data", help="Accept data with another checksum.")
+    ] = False,
+) -> None:
+    """Explain a task's examples, score the explanations, and write a record of it."""
+    from faithbench.commands import run_command
+
+    run_command(
+        explainer=explainer, task=task, model=model, data=data, source=source, split=split,
+        limit=limit, metrics=metrics, operator=operator, device=device, dtype=dtype, seed=seed,
+        batch=batch, results=results, allow_changed_data=allow_changed_data,
+    )  # fmt: skip
+
+
+@app.command()
+def explain(
+    text: Annotated[str, typer.Option("--text", help="The text to explain.")],
+    text_b: Annotated[
+        str | None, typer.Option("--text-b", help="The second text of a pair.")
+    ] = None,
+    explainer: Annotated[str, typer.Option("--explainer", "-e")] = "lrp-mask",
+    task: TaskName = "sst2",
+    model: ModelName = None,
+    device: Device = "auto",
+    seed: Annotated[int, typer.Option(help="Seed of random explainers.")] = 0,
+) -> None:
+    """Explain one text of your own, in colour and in numbers."""
+    from faithbench.commands import explain_command
+
+    explain_command(
+        text=text, text_b=text_b, explainer=explainer, task=task, model=model, device=device,
+        seed=seed,
+    )  # fmt: skip
+
+
+@app.command()
+def train(
+    task: TaskName,
+    out: Annotated[Path, typer.Option(help="New folder for the trained adapter.")],
+    data: DataFolder = None,
+    source: Source = "auto",
+    epochs: Annotated[int, typer.Option(min=1)] = 4,
+    rank: Annotated[int, typer.Option(min=1, help="LoRA rank.")] = 16,
+    learning_rate: Annotated[float, typer.Option(min=0)] = 1e-3,
+    seed: Annotated[int, typer.Option()] = 0,
+    limit: Limit = None,
+) -> None:
+    """Fine-tune the bundled encoder on a task; a killed training continues."""
+    from faithbench.commands import train_command
+
+    train_command(
+        task=task, out=out, data=data, source=source, epochs=epochs, rank=rank,
+        learning_rate=learning_rate, seed=seed, limit=limit,
+    )  # fmt: skip
+
+
+@app.command()
+def heads(
+    task: TaskName,
+    model: ModelName = None,
+    data: DataFolder = None,
+    source: Source = "auto",
+    sentences: Annotated[int, typer.Option(min=1, help="Training sentences to parse.")] = 1000,
+    examples: Annotated[int, typer.Option(min=1, help="Dev examples to calibrate on.")] = 100,
+    device: Device = "auto",
+    out: Annotated[
+        Path | None, typer.Option(help="File to write (default: where lrp-mask looks).")
+    ] = None,
+) -> None:
+    """Find a model's syntactic and positional heads, and calibrate lrp-mask on dev."""
+    from faithbench.commands import heads_command
+
+    heads_command(
+        task=task, model=model, data=data, source=source, sentences=sentences,
+        examples=examples, device=device, out=out,
+    )  # fmt: skip
+
+
+@app.command()
+def doctor(data: DataFolder = None) -> None:
+    """Say what this machine has: device, versions, data sources, extras."""
+    from faithbench.listing import show_doctor
+
+    show_doctor(data)
+
+
+@list_app.command("tasks")
+def list_tasks() -> None:
+    """List tasks: kind, classes, rationales, sources."""
+    from faithbench.listing import show_tasks
+
+    show_tasks()
+
+
+@list_app.command("explainers")
+def list_explainers() -> None:
+    """List explainers by family."""
+    from faithbench.listing import show_explainers
+
+    show_explainers()
+
+
+@list_app.command("metrics")
+def list_metrics() -> None:
+    """List metrics: family, direction, range, version."""
+    from faithbench.listing import show_metrics
+
+    show_metrics()
+
+
+def main() -> None:
+    """Run the command line; an error is one line, a traceback only with --debug."""
+    try:
+        app()
+    except FaithbenchError as error:
+        if os.environ.get("FAITHBENCH_DEBUG"):
+            raise
+        typer.secho(f"Error: {error}", err=True, fg="red")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.secho("Stopped; the same command continues where it was.", err=True)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

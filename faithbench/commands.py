@@ -1,0 +1,229 @@
+"""What the commands do once their options are parsed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from rich.console import Console
+from rich.table import Table
+
+from faithbench.catalog import find_explainers
+from faithbench.data import Dataset, load_dataset
+from faithbench.display import heat_map, progress_on, results_table
+from faithbench.erasure import Operator
+from faithbench.errors import FaithbenchError, unknown
+from faithbench.files import check_writable
+from faithbench.metrics import find_metrics
+from faithbench.tasks import Source, Task, load_task
+
+_OPERATORS = ("mask", "delete", "pad")
+
+
+def run_command(
+    *,
+    explainer: str,
+    task: str,
+    model: str | None,
+    data: Path | None,
+    source: str,
+    split: str,
+    limit: int | None,
+    metrics: str,
+    operator: str,
+    device: str,
+    dtype: str,
+    seed: int,
+    batch: int,
+    results: Path,
+    allow_changed_data: bool,
+) -> None:
+    """Run explainers on a task and print the table, three heat maps and the record paths."""
+    console = Console()
+    the_task = load_task(task)
+    wanted = find_metrics(metrics)
+    if operator not in _OPERATORS:
+        raise unknown("operator", operator, _OPERATORS)
+    check_writable(results)
+    dataset = load_dataset(
+        the_task,
+        source=source,
+        split=split,
+        folder=data,
+        limit=limit,
+        allow_changed=allow_changed_data,
+    )
+    chosen = find_explainers(explainer)
+    with console.status("loading model"):
+        from faithbench.models import load_model
+        from faithbench.run import Job, run
+
+        name, revision = model_for(the_task, dataset, model)
+        loaded = load_model(
+            name, labels=the_task.labels, revision=revision, device=device, dtype=dtype
+        )
+    job = Job(dataset, loaded, chosen, wanted, results, cast(Operator, operator), seed, chunk=batch)
+    with progress_on(console) as progress:
+        outcomes = run(job, progress)
+    console.print(results_table([(o.chosen.label, o.record) for o in outcomes]))
+    from faithbench.comparison import comparison_lines, show_examples
+
+    for line in comparison_lines(outcomes):
+        console.print(line, highlight=False)
+    show_examples(console, loaded, dataset, outcomes[0])
+    for outcome in outcomes:
+        console.print(f"record: {outcome.path}", highlight=False, soft_wrap=True)
+
+
+def model_for(task: Task, data: Dataset, asked: str | None) -> tuple[str, str | None]:
+    """Return the model to load: the one asked for, else the task's default for this source."""
+    if asked is not None:
+        return asked, None
+    ref = task.models.get(data.source)
+    if ref is None:
+        raise FaithbenchError(
+            f"task {task.name} names no model for {data.source} data; give one with --model"
+        )
+    return ref.name, ref.revision
+
+
+def explain_command(
+    *,
+    text: str,
+    text_b: str | None,
+    explainer: str,
+    task: str,
+    model: str | None,
+    device: str,
+    seed: int,
+) -> None:
+    """Explain one text and print its words with their scores, strongest first."""
+    console = Console()
+    the_task = load_task(task)
+    chosen = find_explainers(explainer)
+    if not text.strip():
+        raise FaithbenchError("the text is empty; give --text some words")
+    from faithbench.single import explain_text
+
+    with console.status("loading model"):
+        from faithbench.models import load_model
+
+        name, revision = (model, None) if model else default_model(the_task)
+        loaded = load_model(name, labels=the_task.labels, revision=revision, device=device)
+    for one in chosen:
+        said = explain_text(loaded, the_task, one, text, text_b, seed)
+        console.print(
+            f"[bold]{one.label}[/bold]: {the_task.labels[said.target]} "
+            f"(p = {said.probability:.3f})",
+            highlight=False,
+        )
+        console.print(heat_map(said.attribution.encoding, said.attribution.scores))
+        table = Table("word", "score")
+        for word, score in said.words[:10]:
+            table.add_row(word, f"{score:+.4g}")
+        console.print(table)
+
+
+def default_model(task: Task) -> tuple[str, str | None]:
+    """Return the model that needs nothing from outside, else the task's first."""
+    order: tuple[Source, ...] = ("bundled", "folder", "hub")
+    for source in order:
+        ref = task.models.get(source)
+        if ref is not None:
+            return ref.name, ref.revision
+    raise FaithbenchError(f"task {task.name} names no model; give one with --model")
+
+
+def train_command(
+    *,
+    task: str,
+    out: Path,
+    data: Path | None,
+    source: str,
+    epochs: int,
+    rank: int,
+    learning_rate: float,
+    seed: int,
+    limit: int | None,
+) -> None:
+    """Train an adapter and print what it reached."""
+    console = Console()
+    the_task = load_task(task)
+    check_writable(out)
+    parts = [
+        load_dataset(the_task, source=source, split=split, folder=data, limit=limit)
+        for split in ("train", "dev", "test")
+    ]
+    from faithbench.training.fit import Recipe, Splits, fit
+
+    recipe = Recipe(seed=seed, epochs=epochs, learning_rate=learning_rate, rank=rank)
+    with progress_on(console) as progress:
+        card = fit(Splits(*parts), recipe, out, progress)
+    console.print(
+        f"test accuracy {card['test_accuracy']:.4f}, dev {max(card['dev_accuracy_by_epoch']):.4f}; "
+        f"use it with --model {out}",
+        highlight=False,
+    )
+
+
+def heads_command(
+    *,
+    task: str,
+    model: str | None,
+    data: Path | None,
+    source: str,
+    sentences: int,
+    examples: int,
+    device: str,
+    out: Path | None,
+) -> None:
+    """Measure and calibrate a model's heads, and store what was found."""
+    console = Console()
+    the_task = load_task(task)
+    parsed = load_dataset(the_task, source=source, split="train", folder=data, limit=sentences)
+    dev = load_dataset(the_task, source=source, split="dev", folder=data, limit=examples)
+    from faithbench.calibration import PAPER, calibrate
+    from faithbench.head_statistics import PARSER, measure, spacy_parse
+    from faithbench.heads import HeadStatistics, cached_heads, count_heads, select, write_heads
+    from faithbench.models import load_model
+    from faithbench.reporting import public_name
+
+    name, revision = model_for(the_task, parsed, model)
+    loaded = load_model(name, labels=the_task.labels, revision=revision, device=device)
+    target = out or cached_heads(loaded)
+    check_writable(target.parent)
+    with progress_on(console) as progress:
+        relations, positions = measure(loaded, parsed.examples, spacy_parse, progress)
+        facts = HeadStatistics(
+            task=the_task.name,
+            model=public_name(loaded),
+            weights_sha256=loaded.weights_sha256,
+            parser=f"{PARSER} {installed_version(PARSER)}",
+            split=parsed.split,
+            sentences=len(parsed.examples),
+            data_sha256=parsed.sha256,
+            relations=relations,
+            positions=positions,
+            thresholds={"paper": PAPER},
+        )
+        facts = calibrate(loaded, facts, dev, progress)
+    write_heads(facts, target)
+    table = Table("thresholds", "xi syntactic", "xi positional", "heads", "dev AOPC")
+    trials = {(t.xi_syntactic, t.xi_positional): t.aopc for t in facts.calibration.grid}  # type: ignore[union-attr]
+    for kind, pair in facts.thresholds.items():
+        score = trials.get(pair)
+        table.add_row(
+            kind,
+            *(f"{xi:g}" for xi in pair),
+            str(count_heads(select(facts, *pair))),
+            "-" if score is None else f"{score:.4f}",
+        )
+    console.print(table)
+    console.print(f"written: {target}", highlight=False, soft_wrap=True)
+
+
+def installed_version(module: str) -> str:
+    """Return the version of the package that a module comes from."""
+    from importlib.metadata import version
+
+    return version(module.replace("_", "-"))

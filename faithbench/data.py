@@ -1,0 +1,169 @@
+"""From a task to its examples: out of a data folder, the Hugging Face hub, or the package."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import warnings
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from faithbench.errors import FaithbenchError, unknown
+from faithbench.examples import parse_examples
+from faithbench.hub import dataset_cached, hub_reachable, hub_rows
+from faithbench.tasks import SOURCES, Placed, Rationale, Source, Task
+from faithbench.types import Example
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The examples of one split, and where they came from.
+
+    `sha256` is the digest of the bytes read, or of the rows' canonical JSON for the hub.
+    `checked` says that the task pins these data: by checksum, by the hub's commit, or by
+    shipping them with the package.
+    """
+
+    task: Task
+    source: Source
+    split: str
+    examples: tuple[Example, ...]
+    sha256: str
+    rationale: Rationale
+    checked: bool
+
+
+def load_dataset(
+    task: Task,
+    *,
+    source: str = "auto",
+    split: str = "test",
+    folder: Path | None = None,
+    limit: int | None = None,
+    allow_changed: bool = False,
+) -> Dataset:
+    """Read one split of a task; `auto` takes the first source that can give it.
+
+    A `folder` that is given must hold the file: it is never passed over in silence. A hub
+    that fails while loading under `auto` gives way to the bundled data, with a warning.
+    """
+    if limit is not None and limit < 1:
+        raise FaithbenchError(f"asked for a limit of {limit} examples; give 1 or more, or none")
+    chosen = _choose(task, source, split, folder)
+    rows: Iterable[Placed]
+    rationale: Rationale
+    if chosen == "hub":
+        try:
+            rows, digest = hub_rows(task, split)
+        except FaithbenchError as error:
+            if source != "auto" or _obstacle(task, "bundled", split, folder):
+                raise
+            message = f"task {task.name} takes its bundled data, as the hub failed: {error}"
+            warnings.warn(message, UserWarning, stacklevel=2)
+            return load_dataset(task, source="bundled", split=split, limit=limit)
+        rationale, checked = "none", True
+    else:
+        path = _file(task, chosen, split, folder)
+        assert path is not None  # or it would not have been chosen
+        rows, digest = _file_rows(path)
+        checked = chosen == "bundled" or _is_pinned(task, split, path, digest, allow_changed)
+        shipped = chosen == "bundled" and task.bundled
+        rationale = shipped.rationale if shipped else task.rationale
+    examples = _subset(parse_examples(task, rows), limit)
+    if not examples:
+        raise FaithbenchError(f"split {split!r} of {task.name} from {chosen} holds no rows")
+    return Dataset(task, chosen, split, examples, digest, rationale, checked)
+
+
+def sources(task: Task, folder: Path | None = None, split: str = "test") -> dict[str, str]:
+    """Say for each source "yes", or why it cannot give this split; nothing is loaded."""
+    return {source: _obstacle(task, source, split, folder) or "yes" for source in SOURCES}
+
+
+def _choose(task: Task, source: str, split: str, folder: Path | None) -> Source:
+    if source not in (*SOURCES, "auto"):
+        raise unknown("data source", source, (*SOURCES, "auto"))
+    if source == "auto" and folder is not None:
+        source = "folder"
+    obstacles: dict[str, str] = {}
+    for candidate in [name for name in SOURCES if source in (name, "auto")]:
+        obstacle = _obstacle(task, candidate, split, folder)
+        if obstacle is None:
+            return candidate
+        obstacles[candidate] = obstacle
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in obstacles.items())
+    others = [name for name in SOURCES if name not in obstacles and getattr(task, name)]
+    advice = f"other sources of this task: {', '.join(others)}" if others else "give --data"
+    raise FaithbenchError(f"cannot read split {split!r} of task {task.name} ({reasons}); {advice}")
+
+
+def _obstacle(task: Task, source: Source, split: str, folder: Path | None) -> str | None:
+    """Say why a source cannot give a split, or None if it can; cheap, nothing is loaded."""
+    part = getattr(task, source)
+    if part is None:
+        return f"the task has no {source} source"
+    if split not in part.splits:
+        return f"no split {split!r}, it has {', '.join(part.splits)}"
+    if source == "hub":
+        if dataset_cached(part.dataset, part.config, part.revision) or hub_reachable():
+            return None
+        return f"the hub is not reachable and {part.dataset} is not in the local cache"
+    path = _file(task, source, split, folder)
+    if path is None:
+        return "no data folder, give --data or set FAITHBENCH_DATA"
+    return None if path.is_file() else f"no file {path}"
+
+
+def _file(task: Task, source: Source, split: str, folder: Path | None) -> Path | None:
+    """Return where the file of a split should be, or None without a data folder."""
+    if source == "bundled" and task.bundled:
+        return Path(__file__).parent / "bundled" / task.name / task.bundled.splits[split]
+    root = folder or os.environ.get("FAITHBENCH_DATA")
+    return task.folder.file(Path(root).expanduser(), split) if task.folder and root else None
+
+
+def _is_pinned(task: Task, split: str, path: Path, found: str, allow_changed: bool) -> bool:
+    assert task.folder is not None  # the caller has chosen the folder
+    stem = task.folder.splits[split]
+    expected = task.folder.sha256.get(stem)
+    if expected is None or found == expected or allow_changed:
+        return found == expected
+    raise FaithbenchError(
+        f"{path} is not the file task {task.name} was tested with: expected sha256 {expected} "
+        f"(of {stem}.jsonl.gz), found {found}; restore it, or accept it with --allow-changed-data"
+    )
+
+
+def _file_rows(path: Path) -> tuple[Iterator[Placed], str]:
+    try:
+        content = path.read_bytes()
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise FaithbenchError(
+            f"cannot read {path} as JSON lines in UTF-8: {error}; fetch it again"
+        ) from error
+    return _parsed(path, text), hashlib.sha256(content).hexdigest()
+
+
+def _parsed(path: Path, text: str) -> Iterator[Placed]:
+    # Only a line feed ends a row: texts may hold U+0085 or U+2028, which splitlines() cuts at.
+    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), start=1):
+        place = f"{path}, line {number}"
+        try:
+            yield place, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise FaithbenchError(f"{place}: expected one JSON object, found {error}") from error
+
+
+def _subset(examples: tuple[Example, ...], limit: int | None) -> tuple[Example, ...]:
+    """Take `limit` examples by the digest of their ids alone, in the order of the file.
+
+    So a larger limit contains a smaller one, and the labels keep their shares on average.
+    """
+    ids = [hashlib.sha256(f"limit:{example.id}".encode()).hexdigest() for example in examples]
+    kept = set(sorted(ids)[:limit])
+    return tuple(example for example, key in zip(examples, ids, strict=True) if key in kept)

@@ -1,0 +1,38 @@
+"""From scores to the inputs a metric asks about: ranking, keep-masks, erased rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from faithbench.types import Bools, Encoding, Floats, Ints
+
+Operator = Literal["mask", "delete", "pad"]
+
+
+def rank(scores: Floats) -> Ints:
+    """Return token indices by descending score; ties go to the earlier token."""
+    return np.argsort(-scores, kind="stable").astype(np.int64)
+
+
+def top_count(n: int, percent: float) -> int:
+    """Return how many tokens the top `percent` of n are: rounded half up, at least one."""
+    return max(1, math.floor(percent * n / 100 + 0.5))
+
+
+def without(order: Ints, count: int) -> Bools:
+    """Return the keep-mask of an input that lost the first `count` tokens of `order`."""
+    keep = np.ones(len(order), dtype=bool)
+    keep[order[:count]] = False
+    return keep
+
+
+def erase(encoding: Encoding, keep: Bools, operator: Operator, token_id: int) -> tuple[Ints, Ints]:
+    """Return the row (ids, types) that keeps only the erasable tokens marked in `keep`."""
+    kept = np.ones(len(encoding.ids), dtype=bool)
+    kept[np.flatnonzero(encoding.erasable)] = keep
+    if operator == "delete":
+        return encoding.ids[kept], encoding.types[kept]
+    return np.where(kept, encoding.ids, token_id), encoding.types

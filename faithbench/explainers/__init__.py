@@ -1,0 +1,1 @@
+"""Explainers, one file per family; `catalog` lists them without loading torch."""

@@ -1,0 +1,28 @@
+"""Controls: what an explainer must beat to have said anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from faithbench.models import Model
+from faithbench.types import Batch
+
+
+@dataclass(frozen=True)
+class Random:
+    """Score each token with a random number.
+
+    Drawn per example from its own seed, so that batches and their order change nothing.
+    """
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return uniform scores."""
+        scores = torch.zeros(batch.ids.shape, dtype=torch.float64)
+        for row, (encoding, seed) in enumerate(zip(batch.encodings, batch.seeds, strict=True)):
+            draw = torch.Generator().manual_seed(seed)
+            scores[row, : len(encoding.ids)] = torch.rand(
+                len(encoding.ids), generator=draw, dtype=torch.float64
+            )
+        return scores

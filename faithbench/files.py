@@ -1,0 +1,82 @@
+"""Files that are whole or absent, and JSON as the standard has it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+from faithbench.errors import FaithbenchError
+
+
+def parse_json(text: str) -> object:
+    """Parse JSON as the standard has it: no key twice, no NaN, no infinity; else ValueError."""
+    try:
+        return json.loads(
+            text, object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=_finite
+        )
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    seen: dict[str, object] = {}
+    for key, value in pairs:
+        if key in seen:
+            raise ValueError(f"key {key!r} appears twice")
+        seen[key] = value
+    return seen
+
+
+def _refuse(literal: str) -> float:
+    raise ValueError(f"{literal} is not a number a record can hold")
+
+
+def _finite(literal: str) -> float:
+    value = float(literal)
+    return value if math.isfinite(value) else _refuse(literal)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put `data` at `path` in one step that survives a crash."""
+    # Not mkstemp: it hides the file from everyone but its owner.
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)  # noqa: PTH105
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def check_writable(folder: Path) -> None:
+    """Create the folder and prove, by writing a file, that results can be kept there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Asking for permissions would always say yes to root, even on a read-only disk.
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".probe-") as probe:
+            probe.write(b"faithbench")
+            probe.flush()
+            os.fsync(probe.fileno())
+    except (OSError, ValueError) as error:
+        raise FaithbenchError(
+            f"cannot write results to {folder}: {reason(error)}; "
+            "choose another folder with --results"
+        ) from error
+
+
+def reason(error: Exception) -> str:
+    """Say in a few words what the system refused."""
+    return str(getattr(error, "strerror", None) or error)

@@ -1,0 +1,289 @@
+"""The one door to transformers: load, place, tokenise, and map tokens to words."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+
+from faithbench.errors import FaithbenchError
+from faithbench.meter import Meter
+from faithbench.types import Batch, Encoding, Example
+from faithbench.weights import BUNDLED, locate, sha256_of_weights
+from faithbench.words import word_spans, words_of_tokens
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+Operator = Literal["mask", "delete", "pad"]
+Evidence = Literal["text", "text_b", "both"]
+DTYPES = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A classifier ready to run, its tokenizer, and where its weights came from.
+
+    `network` uses PyTorch's fused attention; `eager()` gives the same weights with
+    attention matrices that can be read. Parameters never require gradients.
+    """
+
+    name: str
+    revision: str | None
+    weights_sha256: str
+    folder: Path | None
+    network: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    labels: tuple[str, ...]
+    meter: Meter = field(default_factory=Meter)
+    _twins: dict[torch.dtype, PreTrainedModel] = field(default_factory=dict)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.network.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the weights."""
+        return self.network.dtype
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest input, special tokens included."""
+        config = self.network.config
+        positions = int(getattr(config, "max_position_embeddings", 512))
+        # RoBERTa counts positions from padding_idx + 1, so two of them are never used.
+        offset = int(config.pad_token_id or 0) + 1 if config.model_type in _OFFSET_POSITIONS else 0
+        return min(positions - offset, int(self.tokenizer.model_max_length))
+
+    def eager(self, dtype: torch.dtype | None = None) -> PreTrainedModel:
+        """Return the network with readable attention, in `dtype`; made once, then kept."""
+        dtype = dtype or self.dtype
+        if dtype not in self._twins:
+            # At the same precision the copy shares every weight with the original.
+            shared = dtype == self.dtype
+            memo = {id(p): p for p in self.network.parameters()} if shared else {}
+            twin = copy.deepcopy(self.network, memo)
+            twin.set_attn_implementation("eager")
+            if not shared:
+                torch.nn.Module.to(twin, dtype)  # transformers' own `to` is untyped
+            self._twins[dtype] = twin
+        return self._twins[dtype]
+
+    def erasure_token(self, operator: Operator) -> tuple[str, int]:
+        """Return the token that stands for an erased one: mask, else unk, pad, eos."""
+        tok = self.tokenizer
+        names = ("pad",) if operator == "pad" else ("mask", "unk", "pad", "eos")
+        for name in names:
+            token = getattr(tok, f"{name}_token")
+            if token is not None:
+                return str(token), int(getattr(tok, f"{name}_token_id"))
+        raise FaithbenchError(
+            f"model {self.name!r} has no token to erase with; use --operator delete"
+        )
+
+
+_OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "longformer"}
+
+
+def load_model(
+    ref: str,
+    *,
+    labels: tuple[str, ...],
+    revision: str | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+) -> Model:
+    """Load a classifier: `bundled:<task>`, a folder, or a name on the hub."""
+    if dtype not in DTYPES:
+        raise FaithbenchError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    place = choose_device(device)
+    found = locate(ref, revision)
+    quieten()
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    network = AutoModelForSequenceClassification.from_pretrained(
+        found.base, revision=found.revision, num_labels=len(labels), dtype=torch.float32
+    )
+    tokenizer = AutoTokenizer.from_pretrained(found.base, revision=found.revision)
+    if found.adapter is not None:
+        network = _merge_adapter(network, found.adapter)
+    if network.config.num_labels != len(labels):
+        raise FaithbenchError(
+            f"model {ref!r} has {network.config.num_labels} classes, the task has {len(labels)}; "
+            "choose a model that was trained for this task with --model"
+        )
+    return build_model(
+        ref,
+        network.to(DTYPES[dtype]).to(place),
+        tokenizer,
+        labels=labels,
+        revision=found.revision,
+        weights_sha256=sha256_of_weights(found),
+        folder=found.adapter or found.folder,
+    )
+
+
+def build_model(
+    name: str,
+    network: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    labels: tuple[str, ...],
+    revision: str | None = None,
+    weights_sha256: str = "",
+    folder: Path | None = None,
+) -> Model:
+    """Wrap a network already in memory: evaluation mode, frozen, with a padding token."""
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if network.config.pad_token_id is None:
+        network.config.pad_token_id = tokenizer.pad_token_id
+    network.eval().requires_grad_(False)
+    return Model(name, revision, weights_sha256, folder, network, tokenizer, labels)
+
+
+def choose_device(name: str) -> torch.device:
+    """Turn auto|cpu|cuda|mps into a device that is there."""
+    there = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if name == "auto":
+        return torch.device(next(device for device, ok in there.items() if ok))
+    if name not in there:
+        raise FaithbenchError(f"device {name!r} is not one of auto, {', '.join(there)}")
+    if not there[name]:
+        raise FaithbenchError(f"device {name!r} is not on this machine; use --device cpu")
+    return torch.device(name)
+
+
+def encode(model: Model, example: Example, evidence: Evidence = "text") -> Encoding:
+    """Tokenise one example, mark what may be erased, and map tokens to words."""
+    pair = () if example.text_b is None else (example.text_b,)
+    tokens = model.tokenizer(
+        example.text,
+        *pair,
+        truncation="only_first" if evidence == "text" else "longest_first",
+        max_length=model.max_tokens,
+        return_offsets_mapping=True,
+        return_token_type_ids=True,
+        return_overflowing_tokens=True,
+    )
+    first = tokens.encodings[0]
+    # With stride 0, each overflowing piece holds text that the model will not read.
+    cut = sum(sum(1 for s in e.sequence_ids if s is not None) for e in tokens.encodings[1:])
+    sides = np.array([-1 if s is None else s for s in first.sequence_ids])
+    allowed = {"text": (0,), "text_b": (1,), "both": (0, 1)}[evidence]
+    spans_a, spans_b = word_spans(example.text), word_spans(example.text_b or "")
+    words_a = words_of_tokens(first.offsets, spans_a)
+    words_b = words_of_tokens(first.offsets, spans_b)
+    words_b = np.where(words_b >= 0, words_b + len(spans_a), -1)
+    ids = np.array(first.ids, dtype=np.int64)
+    encoding = Encoding(
+        example=example,
+        ids=ids,
+        types=np.array(first.type_ids, dtype=np.int64),
+        erasable=np.isin(sides, allowed),
+        words=np.select([sides == 0, sides == 1], [words_a, words_b], -1),
+        spans=tuple(first.offsets),
+        word_spans=spans_a + spans_b,
+        truncated=cut if pair == () or evidence == "text" else int(len(tokens.encodings) > 1),
+    )
+    _check_readable(model, encoding)
+    return encoding
+
+
+def _check_readable(model: Model, encoding: Encoding) -> None:
+    """Refuse a text of which the model sees nothing."""
+    seen = encoding.ids[encoding.erasable]
+    unknown = model.tokenizer.unk_token_id
+    if len(seen) and not (unknown is not None and (seen == unknown).all()):
+        return
+    found = "no token" if not len(seen) else "only unknown characters"
+    raise FaithbenchError(
+        f"example {encoding.example.id!r}: model {model.name!r} finds {found} in "
+        f"{encoding.example.text[:40]!r}; give a text in the model's language"
+    )
+
+
+def collate(
+    model: Model, encodings: Sequence[Encoding], targets: Sequence[int], seeds: Sequence[int]
+) -> Batch:
+    """Pad encodings on the right into one batch on the model's device."""
+    ids, types, attention = pad_rows(
+        [(e.ids, e.types) for e in encodings], int(model.network.config.pad_token_id)
+    )
+    erasable = np.zeros(ids.shape, dtype=bool)
+    for row, encoding in enumerate(encodings):
+        erasable[row, : len(encoding.ids)] = encoding.erasable
+    device = model.device
+    return Batch(
+        encodings=tuple(encodings),
+        ids=torch.tensor(ids, device=device),
+        types=torch.tensor(types, device=device),
+        attention=torch.tensor(attention, device=device),
+        erasable=torch.tensor(erasable, device=device),
+        targets=torch.tensor(list(targets), device=device),
+        seeds=tuple(seeds),
+    )
+
+
+def pad_rows(
+    rows: Sequence[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]], pad_id: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Stack rows of ids and types to the longest one; the third array marks real tokens."""
+    longest = max(len(ids) for ids, _ in rows)
+    ids = np.full((len(rows), longest), pad_id, dtype=np.int64)
+    types = np.zeros((len(rows), longest), dtype=np.int64)
+    attention = np.zeros((len(rows), longest), dtype=np.int64)
+    for i, (row_ids, row_types) in enumerate(rows):
+        ids[i, : len(row_ids)] = row_ids
+        types[i, : len(row_ids)] = row_types
+        attention[i, : len(row_ids)] = 1
+    return ids, types, attention
+
+
+def inputs_of(
+    network: PreTrainedModel, ids: torch.Tensor, types: torch.Tensor, attention: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """Name the tensors as this architecture wants them: not all know segments."""
+    inputs = {"input_ids": ids, "attention_mask": attention}
+    if getattr(network.config, "type_vocab_size", 0) > 1:
+        inputs["token_type_ids"] = types
+    return inputs
+
+
+def _merge_adapter(network: PreTrainedModel, adapter: Path) -> PreTrainedModel:
+    """Add a LoRA adapter and its head into the weights."""
+    from peft import PeftModel
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        merged = PeftModel.from_pretrained(network, str(adapter)).merge_and_unload()
+    result: PreTrainedModel = merged
+    return result
+
+
+def quieten() -> None:
+    """Keep transformers' load report and bars off the terminal: a missing head is expected."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+__all__ = ["BUNDLED", "Model", "build_model", "collate", "encode", "load_model", "pad_rows"]

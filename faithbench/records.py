@@ -1,0 +1,222 @@
+"""The record of one explainer x task x model x seed: its schema, and how it is read and written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from faithbench.errors import FaithbenchError
+from faithbench.files import parse_json, reason, replace_file
+
+SCHEMA: Final = 1
+# Step n takes a record of schema n and returns one of schema n + 1; it edits nothing in place.
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class Facts(BaseModel):
+    """Base of every part of a record: frozen, no unknown keys, no NaN or infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class TaskFacts(Facts):
+    """Which examples were explained; `rationale` says who marked them, if anyone."""
+
+    name: str
+    version: int
+    split: str
+    n: Count
+    source: Literal["folder", "hub", "bundled"]
+    data_sha256: str
+    data_checked: bool
+    rationale: Literal["human", "proxy", "none"]
+
+
+class ModelFacts(Facts):
+    """Which network; `accuracy` is on the evaluated examples, `truncated` counts those cut."""
+
+    name: str
+    revision: str | None
+    weights_sha256: str
+    dtype: str
+    accuracy: float | None
+    truncated: Count
+    labels: tuple[str, ...]
+
+
+class ExplainerFacts(Facts):
+    """Which explainer, from which package; `assets` maps a file it read to its sha256."""
+
+    name: str
+    package: str
+    version: str
+    settings: dict[str, bool | int | float | str]
+    assets: dict[str, str]
+
+
+class ProtocolFacts(Facts):
+    """How tokens were erased, and by which version of the protocol."""
+
+    version: int
+    operator: Literal["mask", "delete", "pad"]
+    erasure_token: str
+
+
+class MetricFacts(Facts):
+    """Summary of one metric; `skipped` counts the examples without a value."""
+
+    version: int
+    family: str
+    higher_is_better: bool | None
+    mean: float | None
+    ci95: tuple[float, float] | None
+    n: Count
+    skipped: Count
+
+
+class RowsFacts(Facts):
+    """The file of per-example results that lies beside the record."""
+
+    file: str
+    sha256: str
+
+    @field_validator("file")
+    @classmethod
+    def _bare(cls, file: str) -> str:
+        if file in ("", ".", "..") or "/" in file or "\\" in file:
+            raise ValueError(f"{file!r} should be a bare file name, without a folder")
+        return file
+
+
+class CostFacts(Facts):
+    """Work that every machine counts alike: rows through the network."""
+
+    rows_asked: Count
+    distinct_rows: Count
+    forwards_per_example: float
+    backwards_per_example: float
+
+
+class TimingFacts(Facts):
+    """All that the clock said: the only part in which two identical runs differ."""
+
+    seconds_median: float | None
+    seconds_total: float
+
+
+class EnvironmentFacts(Facts):
+    """Versions and kind of machine, never its name."""
+
+    packages: dict[str, str]
+    python: str
+    platform: str
+    device: str
+    threads: int
+
+
+class SourceFacts(Facts):
+    """Git state of the checkout that ran; both None outside one."""
+
+    commit: str | None
+    dirty: bool | None
+
+
+class Record(Facts):
+    """One cell of the leaderboard with everything needed to judge or repeat it."""
+
+    schema_version: Literal[1] = Field(default=SCHEMA, alias="schema")
+    task: TaskFacts
+    model: ModelFacts
+    explainer: ExplainerFacts
+    seed: int
+    protocol: ProtocolFacts
+    metrics: dict[str, MetricFacts]
+    rows: RowsFacts
+    cost: CostFacts
+    timing: TimingFacts
+    environment: EnvironmentFacts
+    source: SourceFacts
+
+
+def dumps(record: Record) -> str:
+    """Return the record's one and only JSON text."""
+    data = record.model_dump(by_alias=True)
+    return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write(record: Record, path: Path) -> None:
+    """Write the record so that a reader finds the old file or the new one, never half of it."""
+    try:
+        replace_file(path, dumps(record).encode())
+    except (OSError, UnicodeEncodeError) as error:
+        raise FaithbenchError(
+            f"cannot write record {path}: {reason(error)}; "
+            "free the place or choose another folder with --results"
+        ) from error
+
+
+def read(path: Path) -> Record:
+    """Read a record of this schema or an older one."""
+    data = _upgrade(_load(path), path)
+    try:
+        # Strict, and from JSON text: there a list is a tuple but "3" is not a number.
+        return Record.model_validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        raise FaithbenchError(
+            f"record {path}: {explain(error)}; mend the file or run the cell again"
+        ) from error
+
+
+def explain(error: ValidationError) -> str:
+    """Say in one line which key of a file is wrong, and how."""
+    first, *others = error.errors()
+    key = ".".join(str(part) for part in first["loc"])
+    more = f" (and {len(others)} more)" if others else ""
+    if first["type"] == "extra_forbidden":
+        return f"unknown key '{key}'{more}"
+    return f"key '{key}': {first['msg']}{more}" if key else f"{first['msg']}{more}"
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        data = parse_json(path.read_bytes().decode())
+    except FileNotFoundError as error:
+        raise FaithbenchError(f"no record {path}; check the path or run the cell first") from error
+    except OSError as error:
+        raise FaithbenchError(
+            f"cannot read record {path}: {error.strerror}; check the path"
+        ) from error
+    except ValueError as error:
+        raise FaithbenchError(
+            f"record {path} is not valid JSON: {error}; mend the file or run the cell again"
+        ) from error
+    if not isinstance(data, dict):
+        raise FaithbenchError(f"record {path} should hold a JSON object; check the path")
+    return data
+
+
+def _upgrade(data: dict[str, Any], path: Path) -> dict[str, Any]:
+    found = data.get("schema")
+    if type(found) is not int:  # a bool is an int to isinstance
+        raise FaithbenchError(
+            f"record {path}: 'schema' should be an integer, found {found!r}; is this a record?"
+        )
+    if found > SCHEMA:
+        raise FaithbenchError(
+            f"record {path} was made by a newer faithbench "
+            f"(schema {found}, this one reads up to {SCHEMA}): upgrade faithbench"
+        )
+    for version in range(found, SCHEMA):
+        if version not in UPGRADES:
+            raise FaithbenchError(
+                f"record {path} has schema {found}, which this faithbench cannot upgrade to "
+                f"{SCHEMA}; run the cell again"
+            )
+        data = {**UPGRADES[version](data), "schema": version + 1}
+    return data

@@ -1,0 +1,256 @@
+"""Layer-wise relevance propagation as a backward pass, on unmodified networks.
+
+Inside `LrpRules`, each primitive that the network calls is replaced by one with the same
+value whose backward is the relevance rule; `torch.autograd.grad` is then the relevance
+pass. Reshapes, fan-out and padding need no rule of their own. Rules: Chefer et al. 2021b
+(the positive-part linear rule is Eq. 4 of Song et al.), sums taken per example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode, resolve_name
+
+from faithbench.capture import embedding_leaf, readable
+from faithbench.errors import FaithbenchError
+from faithbench.models import inputs_of
+from faithbench.relevance_rules import (
+    AddRule,
+    AttentionValueRule,
+    HeadRule,
+    IdentityRule,
+    LinearRule,
+    MatmulRule,
+    apply,
+)
+from faithbench.types import Batch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """Relevance of the target's score, one row per example.
+
+    `hidden` [examples, tokens, width] per block boundary, embedding output first;
+    `attentions` [examples, heads, queries, keys] per block, zero where the head rule leaves
+    a block out; `arrived` is the same before the head rule and before halving.
+    """
+
+    hidden: tuple[Tensor, ...]
+    attentions: tuple[Tensor, ...]
+    arrived: tuple[Tensor, ...]
+    position: Tensor
+
+
+def run_relevance(
+    network: PreTrainedModel, batch: Batch, heads: HeadRule | None = None
+) -> Relevance:
+    """Propagate relevance 1 from each example's target class down to the embedding output."""
+    rules = LrpRules(heads)
+    with torch.enable_grad(), embedding_leaf(network), rules.watch(network), rules:
+        out = network(
+            **inputs_of(network, batch.ids, batch.types, batch.attention),
+            output_attentions=True,
+            output_hidden_states=True,
+        )
+    hidden, attentions = readable(network, out)
+    # Seeding each example's target with 1 is the gradient of the sum of the targets.
+    chosen = out.logits.gather(1, batch.targets[:, None]).sum()
+    found = torch.autograd.grad(chosen, (*hidden, *attentions), allow_unused=True)
+    relevances = [
+        torch.zeros_like(t) if r is None else r
+        for t, r in zip((*hidden, *attentions), found, strict=True)
+    ]
+    blocks = len(hidden)
+    return Relevance(
+        hidden=tuple(relevances[:blocks]),
+        attentions=tuple(relevances[blocks:]),
+        arrived=tuple(rules.arrived[i] for i in sorted(rules.arrived)),
+        position=relevances[blocks - 1].abs().sum(-1).argmax(-1),
+    )
+
+
+class LrpRules(TorchFunctionMode):
+    """Give every operation on the relevance path its rule; refuse one that has none."""
+
+    def __init__(self, heads: HeadRule | None = None) -> None:
+        super().__init__()
+        self.heads = heads
+        self.arrived: dict[int, Tensor] = {}
+        self.blocks = 0
+        self._silent = 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Replace one call."""
+        kwargs = kwargs or {}
+        if self._silent or _needs_no_rule(func, (*args, *kwargs.values())):
+            return func(*args, **kwargs)
+        if func in SAME_TENSOR:
+            return _carry_mark(args[0], func(*args, **kwargs))
+        if func in IDENTITY:
+            return apply(IdentityRule, args[0], func(*_detached(args), **kwargs))
+        rule = RULES.get(func)
+        if rule is None:
+            raise FaithbenchError(
+                f"no relevance rule for {resolve_name(func) or func}; this architecture is not "
+                "supported by the LRP family: choose a gradient or perturbation explainer"
+            )
+        return rule(self, *args, **kwargs)
+
+    @contextmanager
+    def watch(self, network: PreTrainedModel) -> Iterator[None]:
+        """Treat each activation module as one element-wise operation, however it is written."""
+        handles = []
+        for module in network.modules():
+            if type(module) in activation_classes():
+                handles.append(module.register_forward_pre_hook(self._enter))
+                handles.append(module.register_forward_hook(self._leave))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _enter(self, _module: torch.nn.Module, _args: Any) -> None:
+        self._silent += 1
+
+    def _leave(self, _module: torch.nn.Module, args: Any, output: Tensor) -> Tensor:
+        self._silent -= 1
+        if self._silent or not args[0].requires_grad:
+            return output
+        self._silent += 1
+        result = apply(IdentityRule, args[0], output.detach())
+        self._silent -= 1
+        return result
+
+    def softmax(self, scores: Tensor, dim: int = -1, **options: Any) -> Tensor:
+        """Pass relevance through, and number the attention matrix by its block."""
+        # A float32 softmax asked for by half-precision code must not cost float64 its digits.
+        dtype = options.get("dtype") or scores.dtype
+        wide = torch.promote_types(dtype, scores.dtype)
+        result = apply(IdentityRule, scores, torch.softmax(scores.detach().to(wide), dim))
+        result.faithbench_block = self.blocks  # type: ignore[attr-defined]  # a mark, not data
+        self.blocks += 1
+        return result
+
+    def matmul(self, a: Tensor, b: Tensor) -> Tensor:
+        """Split relevance between both factors; attention times values obeys the head rule."""
+        block = getattr(a, "faithbench_block", None)
+        if block is None:
+            return apply(MatmulRule, a, b)
+        if self.heads is not None and not self.heads.selects(block):
+            return a.detach() @ b.detach()
+        return apply(AttentionValueRule, a, b, block, self.heads, self.arrived)
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Apply the positive-part rule; the bias takes no relevance."""
+        return apply(LinearRule, x, weight, bias)
+
+    def addmm(self, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+        """Treat GPT-2's transposed linear layer as a linear layer."""
+        return self.linear(x, weight.T, bias)
+
+    def add(self, a: Any, b: Any, **options: Any) -> Tensor:
+        """Split relevance between two terms; a constant term takes none."""
+        if options:
+            raise FaithbenchError(f"no relevance rule for add with {', '.join(options)}")
+        if _on_path((a,)) and _on_path((b,)):
+            return apply(AddRule, a, b)
+        moving, still = (a, b) if _on_path((a,)) else (b, a)
+        return apply(IdentityRule, moving, moving.detach() + still)
+
+    def scale(self, a: Any, b: Any, **_options: Any) -> Tensor:
+        """Pass relevance through a constant factor."""
+        if _on_path((a,)) and _on_path((b,)):
+            raise FaithbenchError(
+                "no relevance rule for the element-wise product of two activations; "
+                "choose a gradient or perturbation explainer"
+            )
+        moving, still = (a, b) if _on_path((a,)) else (b, a)
+        return apply(IdentityRule, moving, moving.detach() * still)
+
+    def divide(self, a: Tensor, b: Any) -> Tensor:
+        """Pass relevance through a constant divisor."""
+        if _on_path((b,)):
+            raise FaithbenchError("no relevance rule for a division by an activation")
+        return apply(IdentityRule, a, a.detach() / b)
+
+
+def _needs_no_rule(func: Callable[..., Any], values: Sequence[Any]) -> bool:
+    """Say whether a call moves no relevance, or moves it unchanged."""
+    # Attributes such as x.shape arrive here as the getter of their descriptor.
+    asks = getattr(func, "__name__", "") == "__get__"
+    return asks or func in SHAPE_ONLY or not _on_path(values)
+
+
+def _on_path(values: Sequence[Any]) -> bool:
+    """Say whether relevance could flow into any of these values."""
+    return any(
+        v.requires_grad if isinstance(v, Tensor) else isinstance(v, list | tuple) and _on_path(v)
+        for v in values
+    )
+
+
+def _detached(values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(v.detach() if isinstance(v, Tensor) else v for v in values)
+
+
+def _carry_mark(source: Tensor, result: Tensor) -> Tensor:
+    """Keep an attention matrix recognisable after dropout or a change of type."""
+    block = getattr(source, "faithbench_block", None)
+    if block is not None:
+        result.faithbench_block = block  # type: ignore[attr-defined]  # a mark, not data
+    return result
+
+
+def activation_classes() -> frozenset[type]:
+    """Return every activation class that transformers configurations can name."""
+    from transformers.activations import ACT2CLS
+
+    classes: list[Any] = list(ACT2CLS.values())
+    return frozenset(c[0] if isinstance(c, tuple) else c for c in classes)
+
+
+T = torch.Tensor
+SHAPE_ONLY = {
+    T.view, T.reshape, T.transpose, T.permute, T.contiguous, T.expand, T.squeeze, T.unsqueeze,
+    T.flatten, T.split, T.chunk, T.unbind, T.__getitem__, T.size, T.dim, T.detach, T.clone,
+    T.is_contiguous, T.stride, T.numel, T.data_ptr, T.get_device, T.__len__,
+    T.new_zeros, T.new_ones, torch.zeros_like, torch.is_tensor,
+    torch.reshape, torch.transpose, torch.permute, torch.cat, torch.split, torch.chunk,
+    torch.squeeze, torch.unsqueeze, torch.flatten,
+}  # fmt: skip
+"""Operations that move relevance without changing it, and questions about a tensor."""
+
+SAME_TENSOR = {F.dropout, torch.dropout, T.to, T.type, T.type_as, T.float, T.double}
+"""Operations that change nothing in evaluation mode but perhaps the type."""
+
+IDENTITY = {F.layer_norm, F.gelu, F.relu, F.tanh, F.silu, torch.tanh, torch.relu, T.tanh, T.relu}
+"""Normalisation and element-wise functions pass relevance through unchanged."""
+
+_ADD, _MUL = LrpRules.add, LrpRules.scale
+RULES: dict[Callable[..., Any], Callable[..., Tensor]] = {
+    F.linear: LrpRules.linear,
+    torch.addmm: LrpRules.addmm,
+    torch.matmul: LrpRules.matmul, T.matmul: LrpRules.matmul, T.__matmul__: LrpRules.matmul,
+    torch.bmm: LrpRules.matmul, T.bmm: LrpRules.matmul,
+    torch.add: _ADD, T.add: _ADD, T.__add__: _ADD, T.__radd__: _ADD, T.__iadd__: _ADD,
+    torch.mul: _MUL, T.mul: _MUL, T.__mul__: _MUL, T.__rmul__: _MUL,
+    torch.div: LrpRules.divide, T.div: LrpRules.divide, T.__truediv__: LrpRules.divide,
+    F.softmax: LrpRules.softmax, torch.softmax: LrpRules.softmax, T.softmax: LrpRules.softmax,
+}  # fmt: skip

@@ -1,0 +1,177 @@
+"""The relevance rules, one autograd function each: the value of the operation, LRP backward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import Function
+
+
+def share(amount: Tensor, whole: Tensor) -> Tensor:
+    """Divide, giving 0 where the whole is 0: nothing can be handed back through nothing."""
+    return amount / whole.masked_fill(whole == 0, torch.inf)
+
+
+def totals(relevance: Tensor) -> Tensor:
+    """Sum over everything but the first dimension, kept for broadcasting: per example."""
+    return relevance.sum(dim=tuple(range(1, relevance.dim())), keepdim=True)
+
+
+def apply(rule: type[Function], *values: Any) -> Tensor:
+    """Call a rule; torch leaves `Function.apply` untyped."""
+    result: Tensor = rule.apply(*values)
+    return result
+
+
+class IdentityRule(Function):
+    """Take a value that was computed elsewhere; relevance passes through unchanged."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, value: Tensor) -> Tensor:
+        """Return the value."""
+        ctx.dtype = x.dtype
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the relevance."""
+        return relevance.to(ctx.dtype), None
+
+
+class LinearRule(Function):
+    """Share relevance among positive contributions only (alpha 1, beta 0; Song et al., Eq. 4).
+
+    With x+ W+ + x- W- = (xW + |x||W|) / 2, the positive part costs one product beside the
+    forward's own, and its transpose likewise: four products in all, where the definition
+    spelled out takes five or more.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Return x W^T + bias."""
+        product = F.linear(x, weight)
+        ctx.save_for_backward(x, weight, product)
+        ctx.shape = x.shape
+        return product.clone() if bias is None else product + bias
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor | None, ...]:
+        """Return R_in = x+ (S W+) + x- (S W-) with S = R / (x+ W+ + x- W-)."""
+        x, weight, product = (t.detach() for t in ctx.saved_tensors)
+        result = torch.zeros_like(x).flatten(0, -2)
+        # Tokens without relevance pass none on: padding, and all but one in the last block.
+        rows = relevance.flatten(0, -2).any(dim=-1).nonzero().squeeze(-1)
+        x, product = x.flatten(0, -2)[rows], product.flatten(0, -2)[rows]
+        size, magnitude = x.abs(), weight.abs()
+        per_output = share(relevance.flatten(0, -2)[rows], product.add_(size @ magnitude.T))
+        passed = (x.mul_(per_output @ weight)).add_(size.mul_(per_output @ magnitude))
+        return result.index_copy_(0, rows, passed).view(ctx.shape), None, None
+
+
+class MatmulRule(Function):
+    """Share relevance by contribution, half to each factor, so that the sum is conserved."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+        """Return a b."""
+        product = a @ b
+        ctx.save_for_backward(a, b, product)
+        return product
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor | None, ...]:
+        """Return R_a = a (S b^T) / 2 and R_b = b (a^T S) / 2 with S = R / (a b)."""
+        a, b, product = ctx.saved_tensors
+        part = share(relevance, product)
+        return a * (part @ b.mT) / 2, b * (a.mT @ part) / 2
+
+
+class AddRule(Function):
+    """Share relevance by contribution, then scale both terms so that the sum is conserved.
+
+    The scaling is Chefer et al. 2021b, Eq. 10, with sums per example: over the whole batch,
+    as published code has it, one example's explanation would depend on its neighbours.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+        """Return a + b."""
+        if a.shape != b.shape:
+            raise ValueError(f"relevance of a sum needs equal shapes, found {a.shape}, {b.shape}")
+        total = a + b
+        ctx.save_for_backward(a, b, total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor | None, ...]:
+        """Return both terms' relevance."""
+        a, b, total = ctx.saved_tensors
+        part = share(relevance, total)
+        of_a, of_b = a * part, b * part
+        sum_a, sum_b, whole = totals(of_a), totals(of_b), totals(relevance)
+        weight = sum_a.abs() + sum_b.abs()
+        scale_a = share(share(sum_a.abs(), weight) * whole, sum_a)
+        scale_b = share(share(sum_b.abs(), weight) * whole, sum_b)
+        return of_a * scale_a, of_b * scale_b
+
+
+@dataclass(frozen=True)
+class HeadRule:
+    """Which heads relevance may pass: `groups` is [groups, blocks, heads] of weights.
+
+    `released` follows the published code: one 0/1 mask, nothing renormalised, and blocks
+    without a head stay open. Otherwise each group is masked and renormalised on its own
+    (Song et al., the equations before Eq. 10), which conserves relevance.
+    """
+
+    groups: Tensor
+    released: bool = False
+
+    def selects(self, block: int) -> bool:
+        """Say whether any head of the block may pass relevance."""
+        return self.released or bool((self.groups[:, block] != 0).any())
+
+    def apply(self, block: int, relevance: Tensor) -> Tensor:
+        """Mask relevance [examples, heads, tokens, width] of a block's heads."""
+        weights = self.groups[:, block].to(relevance)[:, None, :, None, None]
+        if self.released:
+            return relevance * (weights.sum(0) > 0)
+        parts = relevance[None] * weights
+        sums = parts.sum(dim=(2, 3, 4), keepdim=True)
+        # The paper divides by |sum of all groups|, which conserves only when their signs agree;
+        # the sum of magnitudes is the same then, and conserves always.
+        shares = share(sums.abs(), sums.abs().sum(0, keepdim=True).expand_as(sums))
+        return (parts * share(shares * totals(relevance)[None], sums)).sum(0)
+
+
+class AttentionValueRule(Function):
+    """The product rule for attention times values, with heads masked on the way."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        a: Tensor,
+        v: Tensor,
+        block: int,
+        heads: HeadRule | None,
+        arrived: dict[int, Tensor],
+    ) -> Tensor:
+        """Return a v."""
+        product = a @ v
+        ctx.save_for_backward(a, v, product)
+        ctx.block, ctx.heads, ctx.arrived = block, heads, arrived
+        return product
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the relevance of both factors; keep what arrived before masking."""
+        a, v, product = ctx.saved_tensors
+        if ctx.heads is not None:
+            ctx.arrived[ctx.block] = a * (share(relevance, product) @ v.mT)
+            relevance = ctx.heads.apply(ctx.block, relevance)
+        part = share(relevance, product)
+        return a * (part @ v.mT) / 2, v * (a.mT @ part) / 2, None, None, None

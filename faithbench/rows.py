@@ -1,0 +1,207 @@
+"""The rows of a run: what is kept of one example, and the lines of the file that holds them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Self, TypeVar
+
+from pydantic import ValidationError, model_validator
+
+from faithbench.errors import FaithbenchError
+from faithbench.files import parse_json
+from faithbench.records import Count, Facts, explain
+from faithbench.rounding import decimals, significant
+from faithbench.types import Floats
+
+ROWS_SCHEMA: Final = 1
+START = b'{"faithbench_rows":'
+
+
+class Row(Facts):
+    """What was found for one example; `tokens` and `scores` are those of its erasable tokens."""
+
+    id: str
+    target: int
+    label: int
+    probability: float
+    tokens: tuple[str, ...]
+    scores: tuple[float, ...]
+    values: dict[str, float | None]
+    rows_asked: Count
+    distinct_rows: Count
+    forwards: Count
+    backwards: Count
+
+    @model_validator(mode="after")
+    def _one_score_per_token(self) -> Self:
+        if len(self.tokens) != len(self.scores):
+            raise ValueError(f"{len(self.scores)} scores for {len(self.tokens)} tokens")
+        return self
+
+
+class Time(Facts):
+    """How long one example took: kept apart, so that rows of equal runs are equal bytes."""
+
+    id: str
+    seconds: float
+
+
+Line = TypeVar("Line", Row, Time)
+
+
+def make_row(
+    *,
+    id: str,  # noqa: A002
+    target: int,
+    label: int,
+    probability: float,
+    tokens: Sequence[str],
+    scores: Sequence[float] | Floats,
+    values: Mapping[str, float | None],
+    rows_asked: int,
+    distinct_rows: int,
+    forwards: int,
+    backwards: int,
+) -> Row:
+    """Build a row, scores to 7 significant digits, probability and values to 9 decimals.
+
+    Rounded, so that last-bit noise of a device does not reach the file.
+    """
+    if len(tokens) != len(scores):
+        raise FaithbenchError(
+            f"example {id!r}: {len(scores)} scores for {len(tokens)} erasable tokens; "
+            "an explainer returns one score per token"
+        )
+    _check_finite(id, "probability", [probability])
+    _check_finite(id, "a score", scores)
+    for name, value in values.items():
+        _check_finite(id, f"value {name!r}", [] if value is None else [value])
+    return Row(
+        id=id,
+        target=int(target),
+        label=int(label),
+        probability=decimals(probability),
+        tokens=tuple(tokens),
+        scores=tuple(significant(score, 7) for score in scores),
+        values={name: None if v is None else decimals(v) for name, v in values.items()},
+        rows_asked=rows_asked,
+        distinct_rows=distinct_rows,
+        forwards=forwards,
+        backwards=backwards,
+    )
+
+
+def _check_finite(example: str, name: str, numbers: Iterable[float]) -> None:
+    for number in numbers:
+        if not math.isfinite(number):
+            raise FaithbenchError(
+                f"example {example!r}: {name} is {float(number)}; "
+                "numbers should be finite, and a missing value None"
+            )
+
+
+def read_rows(path: Path, sha256: str | None = None) -> tuple[Row, ...]:
+    """Read a finished rows file, checking it against the record's `sha256` if given."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FaithbenchError(
+            f"cannot read rows file {path}: {error.strerror}; it belongs beside its record"
+        ) from error
+    found = hashlib.sha256(data).hexdigest()
+    if sha256 not in (None, found):
+        raise FaithbenchError(
+            f"rows file {path} has sha256 {found}, its record says {sha256}; "
+            "restore the file or run the cell again"
+        )
+    key, rows, good = parse_rows(path, data)
+    if key is None or good < len(data):
+        raise FaithbenchError(
+            f"rows file {path} ends in half a line; run the cell again to mend it"
+        )
+    return tuple(rows)
+
+
+def times_path(path: Path) -> Path:
+    """Return where the times of a rows file lie: `<stem>.times.jsonl` beside it."""
+    return path.with_name(f"{path.stem}.times.jsonl")
+
+
+def parse_rows(path: Path, data: bytes) -> tuple[str | None, list[Row], int]:
+    """Return key, rows and length of the good part; no key if even the header is torn."""
+    end = data.find(b"\n") + 1
+    if not end and START.startswith(data[: len(START)]):
+        return None, [], 0
+    try:
+        head = parse_json(data[:end].decode())
+    except ValueError:
+        head = None
+    fields = head if isinstance(head, dict) else {}
+    version, key = fields.get("faithbench_rows"), fields.get("key")
+    if type(version) is int and version > ROWS_SCHEMA:
+        raise FaithbenchError(
+            f"rows file {path} was made by a newer faithbench "
+            f"(rows {version}, this one reads up to {ROWS_SCHEMA}): upgrade faithbench"
+        )
+    if version != ROWS_SCHEMA or not isinstance(key, str):
+        raise FaithbenchError(
+            f"{path} is not a rows file: its first line is no header; "
+            "use --fresh to replace it or choose another folder with --results"
+        )
+    rows, good = parse_lines(path, data[end:], Row, 2)
+    seen: set[str] = set()
+    for number, row in enumerate(rows, 2):
+        if row.id in seen:
+            raise _damaged(path, number, f"example {row.id!r} appears twice")
+        seen.add(row.id)
+    return key, rows, end + good
+
+
+def parse_lines(path: Path, data: bytes, kind: type[Line], first: int) -> tuple[list[Line], int]:
+    """Return the lines, numbered from `first`, and the length of the part without a torn tail."""
+    # Only at newline bytes: str.splitlines would also cut at characters inside tokens.
+    *lines, tail = data.split(b"\n")
+    found: list[Line] = []
+    good = 0
+    for number, line in enumerate(lines, first):
+        try:
+            found.append(kind.model_validate_json(line, strict=True))
+        except ValidationError as error:
+            last = number == first + len(lines) - 1 and not tail
+            if last and error.errors()[0]["type"] == "json_invalid":
+                break
+            raise _damaged(path, number, explain(error)) from error
+        good += len(line) + 1
+    return found, good
+
+
+def _damaged(path: Path, number: int, reason: str) -> FaithbenchError:
+    return FaithbenchError(
+        f"rows file {path}, line {number} is damaged: {reason}; "
+        "restore the file or use --fresh to start anew"
+    )
+
+
+def to_header(key: str) -> bytes:
+    """Return the first line of a rows file: its schema, and the key of the run."""
+    return _canonical({"faithbench_rows": ROWS_SCHEMA, "key": key})
+
+
+def to_line(line: Row | Time) -> bytes:
+    """Return the one line that stands for a row or a time."""
+    try:
+        return _canonical(line.model_dump())
+    except UnicodeEncodeError as error:
+        raise FaithbenchError(
+            f"example {line.id!r}: its id or a token is not valid Unicode; mend the text"
+        ) from error
+
+
+def _canonical(data: object) -> bytes:
+    compact = (",", ":")
+    text = json.dumps(data, sort_keys=True, separators=compact, ensure_ascii=False, allow_nan=False)
+    return f"{text}\n".encode()

@@ -1,0 +1,209 @@
+"""The straight line of a run: examples, attributions, metric values, records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from faithbench.capture import release
+from faithbench.catalog import Chosen
+from faithbench.checkpoint import RowsFile, open_rows
+from faithbench.data import Dataset
+from faithbench.erasure import Operator
+from faithbench.evaluation import predict
+from faithbench.files import check_writable
+from faithbench.forward import Engine
+from faithbench.metrics import Metric
+from faithbench.models import Model, collate, encode
+from faithbench.records import Record, write
+from faithbench.reporting import make_record
+from faithbench.rows import Row, make_row, times_path
+from faithbench.scoring import attribute, score, seed_of
+from faithbench.types import Encoding
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a run needs: one data set, one model, several explainers and metrics."""
+
+    data: Dataset
+    model: Model
+    explainers: tuple[Chosen, ...]
+    metrics: tuple[Metric, ...]
+    results: Path
+    operator: Operator = "mask"
+    seed: int = 0
+    chunk: int = 16
+    budget: int = 2048
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One explainer of a job: what a record is written for."""
+
+    job: Job
+    chosen: Chosen
+
+    @cached_property
+    def key(self) -> str:
+        """Digest everything that determines the rows; another key is another file."""
+        job, model = self.job, self.job.model
+        facts = {
+            "task": [job.data.task.name, job.data.task.version, job.data.source, job.data.split],
+            "data": [job.data.sha256, [e.id for e in job.data.examples]],
+            "model": [model.weights_sha256, str(model.dtype), model.device.type],
+            "explainer": [self.chosen.name, dict(self.chosen.settings), self.assets],
+            "company": [c.label for c in job.explainers],
+            "metrics": [[m.name, m.version] for m in job.metrics],
+            "run": [job.operator, job.seed, job.chunk, job.budget],
+        }
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def assets(self) -> dict[str, str]:
+        """Return digests of the files that the explainer's scores depend on."""
+        assets = getattr(self.chosen.explainer, "assets", None)
+        return dict(assets(self.job.model)) if assets else {}
+
+    @property
+    def folder(self) -> Path:
+        """Return where the cell's files go: one folder per task, source and model."""
+        data = self.job.data
+        return self.job.results / f"{data.task.name}-{data.source}" / slug(self.job.model.name)
+
+    @property
+    def stem(self) -> str:
+        """Return the file name without ending: readable, and unique by its settings."""
+        settings = {
+            "settings": dict(self.chosen.settings),
+            "run": [self.job.operator, self.job.seed, self.job.data.split],
+            "n": len(self.job.data.examples),
+        }
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+        return f"{slug(self.chosen.label)}-{digest[:8]}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished cell: its record, where that is, and the rows behind it."""
+
+    chosen: Chosen
+    record: Record
+    path: Path
+    rows: tuple[Row, ...]
+
+
+def run(job: Job, progress: Progress) -> list[Outcome]:
+    """Compute every cell of a job; what a killed run had finished is kept."""
+    cells = [Cell(job, chosen) for chosen in job.explainers]
+    for folder in {cell.folder for cell in cells}:
+        check_writable(folder)
+        check_writable(folder / ".partial")
+    encodings = [encode(job.model, e, job.data.task.evidence) for e in job.data.examples]
+    # Neighbours of like length waste little padding; the cut never depends on what is done.
+    order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
+    chunks = [order[i : i + job.chunk] for i in range(0, len(order), job.chunk)]
+    engine = Engine(job.model, job.budget)
+    with ExitStack() as stack:
+        files = [stack.enter_context(open_rows(_partial(cell), cell.key)) for cell in cells]
+        for number, chunk in enumerate(chunks):
+            if any(e.example.id not in file.done for file in files for e in chunk):
+                _compute(job, engine, chunk, cells, files)
+            progress("explaining", number + 1, len(chunks))
+        cut = sum(e.truncated > 0 for e in encodings)
+        return [_finish(cell, file, cut) for cell, file in zip(cells, files, strict=True)]
+
+
+def _compute(
+    job: Job,
+    engine: Engine,
+    chunk: Sequence[Encoding],
+    cells: Sequence[Cell],
+    files: Sequence[RowsFile],
+) -> None:
+    """Explain and score one chunk for all cells together, and append what is missing.
+
+    The whole chunk is computed even if some cells have it: batches are then the same as in
+    an uninterrupted run, and so is every bit of the result.
+    """
+    model = job.model
+    answers = predict(engine, chunk)
+    targets = [int(t) for t in np.argmax(answers, axis=1)]
+    seeds = [seed_of(job.seed, e.example.id) for e in chunk]
+    batch = collate(model, chunk, targets, seeds)
+    found = [attribute(model, cell.chosen, batch) for cell in cells]
+    release(model)
+    flat = [attribution for attributions in found for attribution in attributions]
+    scored = score(engine, flat, list(answers) * len(cells), job.metrics, job.operator)
+    engine.forget()
+    for index, (file, attributions) in enumerate(zip(files, found, strict=True)):
+        own = scored[index * len(chunk) : (index + 1) * len(chunk)]
+        rows = []
+        for attribution, result, answer in zip(attributions, own, answers, strict=True):
+            encoding = attribution.encoding
+            row = make_row(
+                id=encoding.example.id,
+                target=attribution.target,
+                label=encoding.example.label,
+                probability=float(np.exp(answer[attribution.target])),
+                tokens=model.tokenizer.convert_ids_to_tokens(
+                    encoding.ids[encoding.erasable].tolist()
+                ),
+                scores=attribution.scores,
+                values=result.values,
+                rows_asked=result.rows_asked,
+                distinct_rows=result.distinct_rows,
+                forwards=attribution.forwards,
+                backwards=attribution.backwards,
+            )
+            rows.append((row, attribution.seconds))
+        file.append([(row, seconds) for row, seconds in rows if row.id not in file.done])
+
+
+def _finish(cell: Cell, file: RowsFile, truncated: int) -> Outcome:
+    """Put the rows in the examples' order, move them into place, write the record last."""
+    job = cell.job
+    ids = [e.id for e in job.data.examples]
+    rows = tuple(file.done[i] for i in ids)
+    seconds = [file.seconds[i] for i in ids if i in file.seconds]
+    digest = file.finish(ids)
+    partial, final = _partial(cell), cell.folder / f"{cell.stem}.rows.jsonl"
+    times_path(partial).replace(times_path(final))
+    partial.replace(final)
+    record = make_record(
+        data=job.data,
+        model=job.model,
+        chosen=cell.chosen,
+        assets=cell.assets,
+        metrics=job.metrics,
+        operator=job.operator,
+        seed=job.seed,
+        rows=rows,
+        seconds=seconds,
+        rows_file=(final.name, digest),
+        truncated=truncated,
+        threads=torch.get_num_threads(),
+    )
+    path = cell.folder / f"{cell.stem}.json"
+    write(record, path)
+    return Outcome(cell.chosen, record, path, rows)
+
+
+def _partial(cell: Cell) -> Path:
+    return cell.folder / ".partial" / f"{cell.stem}-{cell.key[:8]}.rows.jsonl"
+
+
+def slug(text: str) -> str:
+    """Return a name that is safe as a file name on every system."""
+    return re.sub(r"[^A-Za-z0-9.=-]+", "-", text).strip("-.") or "unnamed"

@@ -1,0 +1,104 @@
+"""From a batch to attributions, and from attributions to metric values."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from faithbench.catalog import Chosen
+from faithbench.erasure import Operator, erase, rank
+from faithbench.errors import FaithbenchError
+from faithbench.forward import Engine, Row
+from faithbench.metrics import Metric
+from faithbench.models import Model
+from faithbench.types import Attribution, Batch, Case, Floats
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The metric values of one attribution, and the rows they took."""
+
+    values: dict[str, float | None]
+    rows_asked: int
+    distinct_rows: int
+
+
+def seed_of(seed: int, example_id: str) -> int:
+    """Derive an example's own seed, so that order, resume and subset never change a score."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{example_id}".encode()).digest()[:7])
+
+
+def attribute(model: Model, chosen: Chosen, batch: Batch) -> list[Attribution]:
+    """Run one explainer on a batch; time it, count its passes and check what it says."""
+    before, start = model.meter.total, time.perf_counter()
+    scores = chosen.explainer(model, batch)
+    if model.device.type == "cuda":
+        torch.cuda.synchronize(model.device)
+    elapsed = time.perf_counter() - start
+    cost = model.meter.since(before)
+    count = len(batch.encodings)
+    if scores.shape != batch.ids.shape:
+        raise FaithbenchError(
+            f"explainer {chosen.name!r} gave scores of shape {tuple(scores.shape)} for tokens of "
+            f"shape {tuple(batch.ids.shape)}; it must give one score per token"
+        )
+    table = scores.detach().double().cpu().numpy()
+    attributions = []
+    for row, encoding in enumerate(batch.encodings):
+        own = table[row, : len(encoding.ids)][encoding.erasable]
+        if not np.isfinite(own).all():
+            raise FaithbenchError(
+                f"explainer {chosen.name!r} gave a score that is not finite for example "
+                f"{encoding.example.id!r}; scores must be numbers"
+            )
+        attributions.append(
+            Attribution(
+                encoding=encoding,
+                target=int(batch.targets[row]),
+                scores=own,
+                seconds=(elapsed + cost.shared_seconds) / count,
+                forwards=round(cost.forwards / count),
+                backwards=round(cost.backwards / count),
+            )
+        )
+    return attributions
+
+
+def score(
+    engine: Engine,
+    attributions: Sequence[Attribution],
+    full: Sequence[Floats],
+    metrics: Sequence[Metric],
+    operator: Operator,
+) -> list[Scored]:
+    """Gather the rows of all metrics and attributions, run them together, score each.
+
+    `full` holds the log-probabilities of each attribution's full input.
+    """
+    token_id = 0 if operator == "delete" else engine.model.erasure_token(operator)[1]
+    cases = [
+        Case(a.scores, rank(a.scores), a.target, answer)
+        for a, answer in zip(attributions, full, strict=True)
+    ]
+    plans = [[metric.plan(case) for metric in metrics] for case in cases]
+    rows: list[Row] = [
+        erase(attribution.encoding, keep, operator, token_id)
+        for attribution, plan in zip(attributions, plans, strict=True)
+        for keeps in plan
+        for keep in keeps
+    ]
+    answers = engine.log_probabilities(rows)
+    scored, start = [], 0
+    for case, plan in zip(cases, plans, strict=True):
+        values: dict[str, float | None] = {}
+        for metric, keeps in zip(metrics, plan, strict=True):
+            values[metric.name] = metric.value(case, answers[start : start + len(keeps)])
+            start += len(keeps)
+        masks = {keep.tobytes() for keeps in plan for keep in keeps}
+        scored.append(Scored(values, sum(len(keeps) for keeps in plan), len(masks)))
+    return scored

@@ -1,0 +1,1 @@
+"""Training of the small models that the suite ships and of the objectives it compares."""

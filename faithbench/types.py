@@ -1,0 +1,118 @@
+"""The nouns of a run: small, frozen, and free of torch at import time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+    from faithbench.models import Model
+
+Span = tuple[int, int]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One accepted answer of a question: its character offset in the text, and its words."""
+
+    start: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """One row of a task. `label` is the index into the task's labels."""
+
+    id: str
+    text: str
+    label: int
+    text_b: str | None = None
+    rationale: tuple[Span, ...] | None = None
+    answers: tuple[Answer, ...] = ()
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """One example as the model reads it; every array has one entry per token.
+
+    `words` gives the index of the token's word, -1 for special tokens; `word_spans` are the
+    character spans of the words of text and text_b, in that order. `spans` are the tokens'
+    own character spans in the text they come from, empty for special tokens.
+    """
+
+    example: Example
+    ids: Ints
+    types: Ints
+    erasable: Bools
+    words: Ints
+    spans: tuple[Span, ...]
+    word_spans: tuple[Span, ...]
+    truncated: int
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Several encodings, padded on the right, with the class to explain for each.
+
+    Tensors have one row per example. `seeds` holds one number per example, derived from
+    the run's seed and the example's id, for explainers that draw at random.
+    """
+
+    encodings: tuple[Encoding, ...]
+    ids: torch.Tensor
+    types: torch.Tensor
+    attention: torch.Tensor
+    erasable: torch.Tensor
+    targets: torch.Tensor
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """What an explainer said of one example: one score per erasable token, on the CPU."""
+
+    encoding: Encoding
+    target: int
+    scores: Floats
+    seconds: float
+    forwards: int
+    backwards: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a metric sees of one example: scores and ranking of its n erasable tokens.
+
+    `order` lists token indices from the highest score to the lowest; `full` holds the
+    log-probabilities of all classes on the full input.
+    """
+
+    scores: Floats
+    order: Ints
+    target: int
+    full: Floats
+
+    @property
+    def n(self) -> int:
+        """The number of erasable tokens."""
+        return len(self.scores)
+
+
+class Explainer(Protocol):
+    """A frozen dataclass whose fields are its settings; returns one score per token."""
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Explain the batch's targets; special tokens and padding may get any score."""
+        ...
+
+
+Settings = Mapping[str, bool | int | float | str]
