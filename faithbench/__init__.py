@@ -1,1 +1,19 @@
 """faithbench: how faithful, stable, plausible and fast an explanation of an NLP model is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from faithbench.errors import FaithbenchError
+from faithbench.plugins import explainer
+
+__all__ = ["FaithbenchError", "explainer", "per_example"]
+
+
+def __getattr__(name: str) -> Any:
+    # Loads torch, which `faithbench --help` must not wait for.
+    if name == "per_example":
+        from faithbench.black_box import per_example
+
+        return per_example
+    raise AttributeError(f"module 'faithbench' has no attribute {name!r}")

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from faithbench.capture import capture, release
+from faithbench.capture import capture
 from faithbench.data import Dataset
+from faithbench.errors import FaithbenchError
 from faithbench.evaluation import predict
 from faithbench.explainers.relevance import relevance_pass, weighted_rollout
 from faithbench.forward import Engine
@@ -18,6 +19,7 @@ from faithbench.metrics import METRICS
 from faithbench.models import Model, collate, encode
 from faithbench.relevance_rules import HeadRule
 from faithbench.scoring import score
+from faithbench.sharing import release
 from faithbench.types import Attribution, Encoding
 
 PAPER = (0.1, 0.8)
@@ -43,6 +45,11 @@ def calibrate(
 ) -> HeadStatistics:
     """Return the statistics with the grid of trials, and the pair with the best dev AOPC."""
     candidates = _candidates(facts)
+    if not candidates:
+        raise FaithbenchError(
+            f"no thresholds of the grid select a head of model {facts.model!r}; "
+            "lrp-mask can only run on it with mask=ones"
+        )
     encodings = [encode(model, e, dev.task.evidence) for e in dev.examples]
     order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
     sums = np.zeros(len(candidates))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import torch
 
 from faithbench.errors import FaithbenchError
 from faithbench.models import Model, inputs_of
+from faithbench.sharing import shared
 from faithbench.types import Batch
 
 if TYPE_CHECKING:
@@ -36,37 +35,15 @@ class Capture:
     attentions: tuple[torch.Tensor, ...]
     attention_gradients: tuple[torch.Tensor, ...]
     position: torch.Tensor
-    seconds: float
-
-
-_shared: WeakKeyDictionary[Model, tuple[int, Capture]] = WeakKeyDictionary()
 
 
 def capture(model: Model, batch: Batch) -> Capture:
-    """Run the pass for a batch, or hand out the one already made for this very batch.
-
-    A reused pass is charged in full to whoever reads it, seconds included, so that cost
-    does not depend on which explainers run side by side.
-    """
-    count = len(batch.encodings)
-    held = _shared.get(model)
-    if held is not None and held[0] == id(batch):
-        model.meter.charge(forwards=count, backwards=count, shared_seconds=held[1].seconds)
-        return held[1]
-    made = run_capture(model.eager(), batch)
-    model.meter.charge(forwards=count, backwards=count)
-    _shared[model] = (id(batch), made)
-    return made
-
-
-def release(model: Model) -> None:
-    """Free the shared pass; the run calls this when it leaves a batch."""
-    _shared.pop(model, None)
+    """Return the pass of a batch, shared by all explainers that read it."""
+    return shared(model, batch, "capture", lambda: run_capture(model.eager(), batch))
 
 
 def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
     """Record one forward and backward pass on a network with readable attention."""
-    start = time.perf_counter()
     with torch.enable_grad(), embedding_leaf(network) as leaf:
         out = network(
             **inputs_of(network, batch.ids, batch.types, batch.attention),
@@ -74,14 +51,13 @@ def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
             output_hidden_states=True,
         )
         hidden, attentions = readable(network, out)
-        chosen = out.logits.gather(1, batch.targets[:, None]).sum()
+        logits: torch.Tensor = out[batch.head]
+        chosen = logits.gather(1, batch.targets[:, None]).sum()
         wanted = (leaf[0], *hidden, *attentions)
         gradients = torch.autograd.grad(chosen, wanted)
     blocks = len(hidden)
-    if network.device.type == "cuda":
-        torch.cuda.synchronize(network.device)
     return Capture(
-        logits=out.logits.detach(),
+        logits=logits.detach(),
         embeddings=leaf[0].detach(),
         embedding_gradients=gradients[0],
         hidden=tuple(h.detach() for h in hidden),
@@ -89,7 +65,6 @@ def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
         attentions=tuple(a.detach() for a in attentions),
         attention_gradients=gradients[1 + blocks :],
         position=gradients[blocks].norm(dim=-1).argmax(dim=-1),
-        seconds=time.perf_counter() - start,
     )
 
 
@@ -106,15 +81,22 @@ def readable(
 
 
 @contextmanager
-def embedding_leaf(network: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
-    """Make the word embeddings the leaf that gradients flow back to, while inside."""
+def embedding_leaf(
+    network: PreTrainedModel, value: torch.Tensor | None = None, *, cut: bool = True
+) -> Iterator[list[torch.Tensor]]:
+    """Make the word embeddings, or `value` in their place, the leaf of gradients while inside.
+
+    Token ids are still passed to the network: GPT-2 needs them to find the last token.
+    Without `cut`, `value` stays part of the graph it comes from.
+    """
     leaf: list[torch.Tensor] = []
 
-    def cut(_module: torch.nn.Module, _args: Any, output: torch.Tensor) -> torch.Tensor:
-        leaf.append(output.detach().requires_grad_())
+    def place(_module: torch.nn.Module, _args: Any, output: torch.Tensor) -> torch.Tensor:
+        found = output if value is None else value
+        leaf.append(found.detach().requires_grad_() if cut else found)
         return leaf[-1]
 
-    handle = network.get_input_embeddings().register_forward_hook(cut)
+    handle = network.get_input_embeddings().register_forward_hook(place)
     try:
         yield leaf
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,10 @@ DataFolder = Annotated[
 ]
 Source = Annotated[str, typer.Option(help="Where data come from: auto, folder, hub or bundled.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+PluginFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", help="A Python file with an explainer of yours; may be repeated."),
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="Explain only so many examples.")]
 
 
@@ -72,6 +77,7 @@ def run(
     allow_changed_data: Annotated[
         bool, typer.Option("--allow-changed-data", help="Accept data with another checksum.")
     ] = False,
+    plugin: PluginFiles = None,
 ) -> None:
     """Explain a task's examples, score the explanations, and write a record of it."""
     from faithbench.commands import run_command
@@ -79,7 +85,7 @@ def run(
     run_command(
         explainer=explainer, task=task, model=model, data=data, source=source, split=split,
         limit=limit, metrics=metrics, operator=operator, device=device, dtype=dtype, seed=seed,
-        batch=batch, results=results, allow_changed_data=allow_changed_data,
+        batch=batch, results=results, allow_changed_data=allow_changed_data, plugins=plugin or [],
     )  # fmt: skip
 
 
@@ -94,13 +100,14 @@ def explain(
     model: ModelName = None,
     device: Device = "auto",
     seed: Annotated[int, typer.Option(help="Seed of random explainers.")] = 0,
+    plugin: PluginFiles = None,
 ) -> None:
     """Explain one text of your own, in colour and in numbers."""
     from faithbench.commands import explain_command
 
     explain_command(
         text=text, text_b=text_b, explainer=explainer, task=task, model=model, device=device,
-        seed=seed,
+        seed=seed, plugins=plugin or [],
     )  # fmt: skip
 
 
@@ -181,6 +188,7 @@ def list_metrics() -> None:
 
 def main() -> None:
     """Run the command line; an error is one line, a traceback only with --debug."""
+    _show_notes_plainly()
     try:
         app()
     except FaithbenchError as error:
@@ -188,9 +196,19 @@ def main() -> None:
             raise
         typer.secho(f"Error: {error}", err=True, fg="red")
         sys.exit(1)
-    except KeyboardInterrupt:
-        typer.secho("Stopped; the same command continues where it was.", err=True)
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == 130:  # what Typer makes of Ctrl-C
+            typer.secho("Stopped; the same command continues where it was.", err=True)
+        raise
+
+
+def _show_notes_plainly() -> None:
+    """Print our own warnings as one line each, and keep those of libraries to --debug."""
+    if os.environ.get("FAITHBENCH_DEBUG"):
+        return
+    warnings.simplefilter("ignore")
+    warnings.filterwarnings("default", module="faithbench")
+    warnings.showwarning = lambda message, *_: typer.secho(f"Note: {message}", err=True)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,15 @@ from typing import cast
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from faithbench.catalog import find_explainers
 from faithbench.data import Dataset, load_dataset
 from faithbench.display import heat_map, progress_on, results_table
 from faithbench.erasure import Operator
 from faithbench.errors import FaithbenchError, unknown
 from faithbench.files import check_writable
 from faithbench.metrics import find_metrics
+from faithbench.selection import find_explainers
 from faithbench.tasks import Source, Task, load_task
 
 _OPERATORS = ("mask", "delete", "pad")
@@ -37,6 +38,7 @@ def run_command(
     batch: int,
     results: Path,
     allow_changed_data: bool,
+    plugins: list[Path],
 ) -> None:
     """Run explainers on a task and print the table, three heat maps and the record paths."""
     console = Console()
@@ -53,7 +55,7 @@ def run_command(
         limit=limit,
         allow_changed=allow_changed_data,
     )
-    chosen = find_explainers(explainer)
+    chosen = find_explainers(explainer, plugins)
     with console.status("loading model"):
         from faithbench.models import load_model
         from faithbench.run import Job, run
@@ -69,10 +71,10 @@ def run_command(
     from faithbench.comparison import comparison_lines, show_examples
 
     for line in comparison_lines(outcomes):
-        console.print(line, highlight=False)
+        console.print(line, highlight=False, markup=False)
     show_examples(console, loaded, dataset, outcomes[0])
     for outcome in outcomes:
-        console.print(f"record: {outcome.path}", highlight=False, soft_wrap=True)
+        console.print(f"record: {outcome.path}", highlight=False, markup=False, soft_wrap=True)
 
 
 def model_for(task: Task, data: Dataset, asked: str | None) -> tuple[str, str | None]:
@@ -96,13 +98,17 @@ def explain_command(
     model: str | None,
     device: str,
     seed: int,
+    plugins: list[Path],
 ) -> None:
     """Explain one text and print its words with their scores, strongest first."""
     console = Console()
     the_task = load_task(task)
-    chosen = find_explainers(explainer)
+    chosen = find_explainers(explainer, plugins)
     if not text.strip():
         raise FaithbenchError("the text is empty; give --text some words")
+    if (text_b is None) != (the_task.kind == "classification"):
+        advice = "give --text-b" if text_b is None else "leave out --text-b"
+        raise FaithbenchError(f"task {the_task.name} is of kind {the_task.kind}; {advice}")
     from faithbench.single import explain_text
 
     with console.status("loading model"):
@@ -112,11 +118,8 @@ def explain_command(
         loaded = load_model(name, labels=the_task.labels, revision=revision, device=device)
     for one in chosen:
         said = explain_text(loaded, the_task, one, text, text_b, seed)
-        console.print(
-            f"[bold]{one.label}[/bold]: {the_task.labels[said.target]} "
-            f"(p = {said.probability:.3f})",
-            highlight=False,
-        )
+        answer = f": {the_task.labels[said.target]} (p = {said.probability:.3f})"
+        console.print(Text.assemble((one.label, "bold"), answer))
         console.print(heat_map(said.attribution.encoding, said.attribution.scores))
         table = Table("word", "score")
         for word, score in said.words[:10]:

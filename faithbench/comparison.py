@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from rich.console import Console
+from rich.text import Text
 
 from faithbench.data import Dataset
 from faithbench.display import heat_map
@@ -34,9 +35,10 @@ def comparison_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         if test.p is None:
             yield f"  {name:8} {other.chosen.label:32} no test: {test.reason}"
             continue
-        better = (test.effect > 0) == bool(facts.higher_is_better)
+        lead = test.effect if facts.higher_is_better else -test.effect
+        verdict = "better" if lead > 0 else "worse " if lead < 0 else "equal "
         yield (
-            f"  {name:8} {other.chosen.label:32} {'better' if better else 'worse '} "
+            f"  {name:8} {other.chosen.label:32} {verdict} "
             f"p = {next(adjusted):.2g}, effect {test.effect:+.2f}"
         )
 
@@ -55,8 +57,6 @@ def show_examples(
     for place in places.astype(int):
         row, example = outcome.rows[place], data.examples[place]
         right = "right" if row.target == row.label else f"wrong, it is {labels[row.label]}"
-        console.print(
-            f"[dim]{row.id}: {labels[row.target]} (p = {row.probability:.3f}, {right})[/dim]",
-            highlight=False,
-        )
+        said = f"{row.id}: {labels[row.target]} (p = {row.probability:.3f}, {right})"
+        console.print(Text(said, style="dim"))
         console.print(heat_map(encode(model, example, data.task.evidence), np.array(row.scores)))

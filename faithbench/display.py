@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -20,6 +23,7 @@ from rich.text import Text
 
 from faithbench.records import MetricFacts, Record
 from faithbench.types import Encoding, Floats
+from faithbench.words import word_spans
 
 Report = Callable[[str, int, int], None]
 
@@ -60,13 +64,18 @@ def results_table(records: Sequence[tuple[str, Record]]) -> Table:
     task, model = first.task, first.model
     title = f"{task.name} ({task.source}, {task.split}, n = {task.n})"
     accuracy = "" if model.accuracy is None else f", accuracy {model.accuracy:.3f}"
-    table = Table(title=title, caption=f"model {model.name}{accuracy}", title_style="bold")
-    table.add_column("explainer", overflow="fold")
+    table = Table(title=title, title_style="bold")
+    table.caption = (
+        f"model {escape(model.name)}{accuracy}; ± is half the 95% interval; "
+        "seconds and forward rows per example"
+    )
+    table.add_column("explainer", overflow="fold", min_width=16)
     for name, facts in first.metrics.items():
-        table.add_column(f"{TITLES.get(name, name)} {_arrow(facts)}", justify="right")
-    table.add_column("s/example", justify="right")
-    table.add_column("rows/example", justify="right")
-    table.add_column("n", justify="right")
+        title = f"{TITLES.get(name, name)} {_arrow(facts)}"
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("seconds", justify="right", no_wrap=True)
+    table.add_column("rows", justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
     best = {name: _best([r.metrics[name] for _, r in records]) for name in first.metrics}
     for label, record in records:
         cells = [_mean(facts, best[name]) for name, facts in record.metrics.items()]
@@ -74,7 +83,7 @@ def results_table(records: Sequence[tuple[str, Record]]) -> Table:
         table.add_row(
             label,
             *cells,
-            "-" if seconds is None else f"{seconds:.4f}",
+            "-" if seconds is None else f"{seconds:.2g}" if seconds < 0.1 else f"{seconds:.2f}",
             f"{record.cost.forwards_per_example:g}",
             str(record.task.n),
         )
@@ -106,17 +115,19 @@ def heat_map(encoding: Encoding, scores: Floats) -> Text:
     """Colour a text by its tokens' scores: orange speaks for the prediction, blue against.
 
     The darker, the stronger, relative to the strongest token of the text. The two hues stay
-    apart for readers who do not tell red from green.
+    apart for readers who do not tell red from green. The second text of a pair follows on a
+    line of its own.
     """
-    text = Text()
+    example = encoding.example
+    both = [part for part in (example.text, example.text_b) if part is not None]
+    # A terminal would obey control characters, and Text would drop some and shift the rest.
+    text = Text(re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", " ", "\n".join(both)))
     strongest = float(abs(scores).max()) or 1.0
-    spans = [s for s, ok in zip(encoding.spans, encoding.erasable, strict=True) if ok]
-    written, last = encoding.example.text, 0
-    for (start, end), score in zip(spans, scores, strict=True):
-        text.append(written[last:start])
-        text.append(written[start:end], style=_shade(float(score) / strongest))
-        last = end
-    text.append(written[last:])
+    words_before = len(word_spans(example.text))
+    for token, score in zip(np.flatnonzero(encoding.erasable), scores, strict=True):
+        start, end = encoding.spans[token]
+        shift = len(example.text) + 1 if encoding.words[token] >= words_before else 0
+        text.stylize(_shade(float(score) / strongest), start + shift, end + shift)
     return text
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
+from faithbench.errors import FaithbenchError
 from faithbench.models import Model, inputs_of, pad_rows
 from faithbench.types import Floats, Ints
 
@@ -21,7 +24,8 @@ class Engine:
 
     Rows of all examples are sorted by length and packed under `budget` padded tokens, so
     that short texts fill the machine and long ones are not padded to each other. `asked`
-    and `distinct` count rows; a remembered row costs nothing.
+    and `distinct` count rows, a remembered one not again; the meter is charged for each
+    distinct row of a call, so that cost does not depend on who asked before.
     """
 
     model: Model
@@ -30,17 +34,29 @@ class Engine:
     distinct: int = 0
     _known: dict[bytes, Floats] = field(default_factory=dict)
 
-    def log_probabilities(self, rows: Sequence[Row]) -> Floats:
-        """Return ln softmax of the logits: one line per row, one column per class."""
+    def log_probabilities(self, rows: Sequence[Row], head: str = "logits") -> Floats:
+        """Return ln softmax of an output: one line per row, one column per class.
+
+        The classes of a question answerer's outputs are token positions, up to the model's
+        longest input; positions that a row does not have are -inf.
+        """
+        if any(len(ids) == 0 for ids, _ in rows):
+            raise FaithbenchError(
+                f"model {self.model.name!r} was given an input without tokens; "
+                "erase with --operator mask, which leaves none empty"
+            )
         keys = [_key(row) for row in rows]
         fresh = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._known}
         self.asked += len(rows)
         self.distinct += len(fresh)
+        self.model.meter.charge(forwards=len(set(keys)), passes=0)
         self._compute(list(fresh.items()))
-        classes = len(self.model.labels)
+        heads = self.model.heads
+        width = len(self.model.labels) if len(heads) == 1 else self.model.max_tokens
         if not rows:
-            return np.zeros((0, classes))
-        return np.stack([self._known[key] for key in keys])
+            return np.zeros((0, width))
+        first = heads.index(head) * width
+        return np.stack([self._known[key] for key in keys])[:, first : first + width]
 
     def forget(self) -> None:
         """Drop remembered rows: the run does so after each chunk of examples."""
@@ -68,10 +84,30 @@ class Engine:
         arrays = pad_rows(rows, int(network.config.pad_token_id))
         ids, types, attention = (torch.tensor(a, device=network.device) for a in arrays)
         with torch.inference_mode():
-            logits = network(**inputs_of(network, ids, types, attention)).logits
-        self.model.meter.charge(forwards=len(rows))
-        answers: Floats = torch.log_softmax(logits.double().cpu(), dim=-1).numpy()
-        return answers
+            out = network(**inputs_of(network, ids, types, attention))
+        self.model.meter.charge(passes=1)
+        if len(self.model.heads) == 1:
+            return _array(torch.log_softmax(out.logits.cpu().double(), dim=-1))
+        missing = self.model.max_tokens - ids.shape[1]
+        padding = attention.cpu() == 0
+        parts = [out[h].cpu().double().masked_fill(padding, -torch.inf) for h in self.model.heads]
+        padded = [F.pad(p.log_softmax(dim=-1), (0, missing), value=-torch.inf) for p in parts]
+        return _array(torch.cat(padded, dim=1))
+
+
+def _array(values: torch.Tensor) -> Floats:
+    found: Floats = values.numpy()
+    return found
+
+
+_engines: WeakKeyDictionary[Model, Engine] = WeakKeyDictionary()
+
+
+def engine_of(model: Model) -> Engine:
+    """Return the model's one engine, shared by explainers and metrics of a chunk."""
+    if model not in _engines:
+        _engines[model] = Engine(proxy(model))
+    return _engines[model]
 
 
 def _key(row: Row) -> bytes:

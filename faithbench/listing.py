@@ -8,10 +8,13 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from faithbench.catalog import EXPLAINERS
 from faithbench.data import sources
+from faithbench.errors import FaithbenchError
 from faithbench.metrics import METRICS
+from faithbench.plugins import Plugin, installed_plugins
 from faithbench.tasks import load_task, task_names
 
 _PACKAGES = ("faithbench", "torch", "transformers", "datasets", "captum", "scipy", "numpy")
@@ -43,7 +46,19 @@ def show_explainers() -> None:
     table.add_column("what it does")
     for name, entry in EXPLAINERS.items():
         table.add_row(name, entry.family, entry.summary)
+    for plugin in sorted(installed_plugins(), key=lambda p: (p.name, p.origin)):
+        table.add_row(Text(plugin.name), "plugin", Text(_plugin_line(plugin)))
+    table.add_row("captum:<Class>", "captum", "Run an attribution class of captum by name.")
     Console().print(table)
+
+
+def _plugin_line(plugin: Plugin) -> str:
+    """Load a plugin to say what it does, or why it cannot be used."""
+    try:
+        summary = (plugin.load().__doc__ or "").strip().split("\n")[0]
+    except FaithbenchError as error:
+        return f"error: {error}"
+    return f"{summary} ({plugin.origin})"
 
 
 def show_metrics() -> None:
@@ -65,7 +80,7 @@ def show_metrics() -> None:
 
 def show_doctor(data: Path | None) -> None:
     """Print device, versions, extras and, per task, which sources can be used now."""
-    console = Console()
+    console = Console(markup=False)  # or "faithbench[heads]" would lose its brackets
     import torch
 
     table = Table(title="this machine", show_header=False)

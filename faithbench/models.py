@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import torch
 from faithbench.errors import FaithbenchError
 from faithbench.meter import Meter
 from faithbench.types import Batch, Encoding, Example
-from faithbench.weights import BUNDLED, locate, sha256_of_weights
+from faithbench.weights import BUNDLED, Found, locate, sha256_of_weights
 from faithbench.words import word_spans, words_of_tokens
 
 if TYPE_CHECKING:
@@ -58,6 +59,13 @@ class Model:
     def dtype(self) -> torch.dtype:
         """The precision of the weights."""
         return self.network.dtype
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The outputs that are explained: one of a classifier, two of a question answerer."""
+        return (
+            ("start_logits", "end_logits") if hasattr(self.network, "qa_outputs") else ("logits",)
+        )
 
     @property
     def max_tokens(self) -> int:
@@ -114,15 +122,22 @@ def load_model(
     quieten()
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    network = AutoModelForSequenceClassification.from_pretrained(
-        found.base, revision=found.revision, num_labels=len(labels), dtype=torch.float32
+    _check_classes(ref, found, len(labels))
+    network, report = AutoModelForSequenceClassification.from_pretrained(
+        found.base,
+        revision=found.revision,
+        num_labels=len(labels),
+        dtype=torch.float32,
+        output_loading_info=True,
     )
     tokenizer = AutoTokenizer.from_pretrained(found.base, revision=found.revision)
     if found.adapter is not None:
         network = _merge_adapter(network, found.adapter)
-    if network.config.num_labels != len(labels):
+    elif untrained := [
+        key for key in report["missing_keys"] if not key.startswith(network.base_model_prefix)
+    ]:
         raise FaithbenchError(
-            f"model {ref!r} has {network.config.num_labels} classes, the task has {len(labels)}; "
+            f"model {ref!r} has no trained classifier (no {', '.join(sorted(untrained))}); "
             "choose a model that was trained for this task with --model"
         )
     return build_model(
@@ -134,6 +149,21 @@ def load_model(
         weights_sha256=sha256_of_weights(found),
         folder=found.adapter or found.folder,
     )
+
+
+def _check_classes(ref: str, found: Found, wanted: int) -> None:
+    """Refuse a model of another task, whose head would not fit."""
+    from transformers import AutoConfig
+
+    if found.adapter is not None:
+        there = len(json.loads((found.adapter / "card.json").read_text())["labels"])
+    else:
+        there = AutoConfig.from_pretrained(found.base, revision=found.revision).num_labels
+    if there != wanted:
+        raise FaithbenchError(
+            f"model {ref!r} has {there} classes, the task has {wanted}; "
+            "choose a model that was trained for this task with --model"
+        )
 
 
 def build_model(
@@ -174,18 +204,27 @@ def choose_device(name: str) -> torch.device:
 def encode(model: Model, example: Example, evidence: Evidence = "text") -> Encoding:
     """Tokenise one example, mark what may be erased, and map tokens to words."""
     pair = () if example.text_b is None else (example.text_b,)
-    tokens = model.tokenizer(
-        example.text,
-        *pair,
-        truncation="only_first" if evidence == "text" else "longest_first",
-        max_length=model.max_tokens,
-        return_offsets_mapping=True,
-        return_token_type_ids=True,
-        return_overflowing_tokens=True,
-    )
+    try:
+        tokens = model.tokenizer(
+            example.text,
+            *pair,
+            truncation="only_first" if evidence == "text" else "longest_first",
+            max_length=model.max_tokens,
+            return_offsets_mapping=True,
+            return_token_type_ids=True,
+            return_overflowing_tokens=True,
+        )
+    except Exception as error:  # tokenizers raises nothing narrower
+        if "Truncation error" not in str(error):
+            raise
+        raise FaithbenchError(
+            f"example {example.id!r}: its second text leaves no room for the first within the "
+            f"{model.max_tokens} tokens of model {model.name!r}; shorten it"
+        ) from error
     first = tokens.encodings[0]
-    # With stride 0, each overflowing piece holds text that the model will not read.
-    cut = sum(sum(1 for s in e.sequence_ids if s is not None) for e in tokens.encodings[1:])
+    # With stride 0, each overflowing piece holds text that the model will not read; of a pair,
+    # it repeats the second text.
+    cut = sum(sum(1 for s in e.sequence_ids if s == 0) for e in tokens.encodings[1:])
     sides = np.array([-1 if s is None else s for s in first.sequence_ids])
     allowed = {"text": (0,), "text_b": (1,), "both": (0, 1)}[evidence]
     spans_a, spans_b = word_spans(example.text), word_spans(example.text_b or "")
@@ -221,9 +260,15 @@ def _check_readable(model: Model, encoding: Encoding) -> None:
 
 
 def collate(
-    model: Model, encodings: Sequence[Encoding], targets: Sequence[int], seeds: Sequence[int]
+    model: Model,
+    encodings: Sequence[Encoding],
+    targets: Sequence[int] | Sequence[tuple[int, int]],
+    seeds: Sequence[int],
 ) -> Batch:
-    """Pad encodings on the right into one batch on the model's device."""
+    """Pad encodings on the right into one batch on the model's device.
+
+    A classifier's target is a class; a question answerer's is its start and end position.
+    """
     ids, types, attention = pad_rows(
         [(e.ids, e.types) for e in encodings], int(model.network.config.pad_token_id)
     )

@@ -8,18 +8,17 @@ pass. Reshapes, fan-out and padding need no rule of their own. Rules: Chefer et 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.overrides import TorchFunctionMode, resolve_name
 
 from faithbench.capture import embedding_leaf, readable
 from faithbench.errors import FaithbenchError
+from faithbench.function_modes import SAME_TENSOR, RuleMode, on_path, wide_softmax
 from faithbench.models import inputs_of
 from faithbench.relevance_rules import (
     AddRule,
@@ -64,7 +63,7 @@ def run_relevance(
         )
     hidden, attentions = readable(network, out)
     # Seeding each example's target with 1 is the gradient of the sum of the targets.
-    chosen = out.logits.gather(1, batch.targets[:, None]).sum()
+    chosen = out[batch.head].gather(1, batch.targets[:, None]).sum()
     found = torch.autograd.grad(chosen, (*hidden, *attentions), allow_unused=True)
     relevances = [
         torch.zeros_like(t) if r is None else r
@@ -79,71 +78,37 @@ def run_relevance(
     )
 
 
-class LrpRules(TorchFunctionMode):
+class LrpRules(RuleMode):
     """Give every operation on the relevance path its rule; refuse one that has none."""
+
+    rule = "relevance rule"
 
     def __init__(self, heads: HeadRule | None = None) -> None:
         super().__init__()
         self.heads = heads
         self.arrived: dict[int, Tensor] = {}
         self.blocks = 0
-        self._silent = 0
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+    def replace(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Replace one call."""
-        kwargs = kwargs or {}
-        if self._silent or _needs_no_rule(func, (*args, *kwargs.values())):
-            return func(*args, **kwargs)
+        """Return the value of one operation, with its relevance rule."""
         if func in SAME_TENSOR:
             return _carry_mark(args[0], func(*args, **kwargs))
         if func in IDENTITY:
             return apply(IdentityRule, args[0], func(*_detached(args), **kwargs))
         rule = RULES.get(func)
         if rule is None:
-            raise FaithbenchError(
-                f"no relevance rule for {resolve_name(func) or func}; this architecture is not "
-                "supported by the LRP family: choose a gradient or perturbation explainer"
-            )
+            raise self.missing(func)
         return rule(self, *args, **kwargs)
 
-    @contextmanager
-    def watch(self, network: PreTrainedModel) -> Iterator[None]:
-        """Treat each activation module as one element-wise operation, however it is written."""
-        handles = []
-        for module in network.modules():
-            if type(module) in activation_classes():
-                handles.append(module.register_forward_pre_hook(self._enter))
-                handles.append(module.register_forward_hook(self._leave))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def _enter(self, _module: torch.nn.Module, _args: Any) -> None:
-        self._silent += 1
-
-    def _leave(self, _module: torch.nn.Module, args: Any, output: Tensor) -> Tensor:
-        self._silent -= 1
-        if self._silent or not args[0].requires_grad:
-            return output
-        self._silent += 1
-        result = apply(IdentityRule, args[0], output.detach())
-        self._silent -= 1
-        return result
+    def activate(self, _module: torch.nn.Module, x: Tensor, value: Tensor) -> Tensor:
+        """Pass relevance through an activation module."""
+        return apply(IdentityRule, x, value)
 
     def softmax(self, scores: Tensor, dim: int = -1, **options: Any) -> Tensor:
         """Pass relevance through, and number the attention matrix by its block."""
-        # A float32 softmax asked for by half-precision code must not cost float64 its digits.
-        dtype = options.get("dtype") or scores.dtype
-        wide = torch.promote_types(dtype, scores.dtype)
-        result = apply(IdentityRule, scores, torch.softmax(scores.detach().to(wide), dim))
+        result = apply(IdentityRule, scores, wide_softmax(scores.detach(), dim, **options))
         result.faithbench_block = self.blocks  # type: ignore[attr-defined]  # a mark, not data
         self.blocks += 1
         return result
@@ -169,41 +134,26 @@ class LrpRules(TorchFunctionMode):
         """Split relevance between two terms; a constant term takes none."""
         if options:
             raise FaithbenchError(f"no relevance rule for add with {', '.join(options)}")
-        if _on_path((a,)) and _on_path((b,)):
+        if on_path((a,)) and on_path((b,)):
             return apply(AddRule, a, b)
-        moving, still = (a, b) if _on_path((a,)) else (b, a)
+        moving, still = (a, b) if on_path((a,)) else (b, a)
         return apply(IdentityRule, moving, moving.detach() + still)
 
     def scale(self, a: Any, b: Any, **_options: Any) -> Tensor:
         """Pass relevance through a constant factor."""
-        if _on_path((a,)) and _on_path((b,)):
+        if on_path((a,)) and on_path((b,)):
             raise FaithbenchError(
                 "no relevance rule for the element-wise product of two activations; "
                 "choose a gradient or perturbation explainer"
             )
-        moving, still = (a, b) if _on_path((a,)) else (b, a)
+        moving, still = (a, b) if on_path((a,)) else (b, a)
         return apply(IdentityRule, moving, moving.detach() * still)
 
     def divide(self, a: Tensor, b: Any) -> Tensor:
         """Pass relevance through a constant divisor."""
-        if _on_path((b,)):
+        if on_path((b,)):
             raise FaithbenchError("no relevance rule for a division by an activation")
         return apply(IdentityRule, a, a.detach() / b)
-
-
-def _needs_no_rule(func: Callable[..., Any], values: Sequence[Any]) -> bool:
-    """Say whether a call moves no relevance, or moves it unchanged."""
-    # Attributes such as x.shape arrive here as the getter of their descriptor.
-    asks = getattr(func, "__name__", "") == "__get__"
-    return asks or func in SHAPE_ONLY or not _on_path(values)
-
-
-def _on_path(values: Sequence[Any]) -> bool:
-    """Say whether relevance could flow into any of these values."""
-    return any(
-        v.requires_grad if isinstance(v, Tensor) else isinstance(v, list | tuple) and _on_path(v)
-        for v in values
-    )
 
 
 def _detached(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -218,28 +168,7 @@ def _carry_mark(source: Tensor, result: Tensor) -> Tensor:
     return result
 
 
-def activation_classes() -> frozenset[type]:
-    """Return every activation class that transformers configurations can name."""
-    from transformers.activations import ACT2CLS
-
-    classes: list[Any] = list(ACT2CLS.values())
-    return frozenset(c[0] if isinstance(c, tuple) else c for c in classes)
-
-
 T = torch.Tensor
-SHAPE_ONLY = {
-    T.view, T.reshape, T.transpose, T.permute, T.contiguous, T.expand, T.squeeze, T.unsqueeze,
-    T.flatten, T.split, T.chunk, T.unbind, T.__getitem__, T.size, T.dim, T.detach, T.clone,
-    T.is_contiguous, T.stride, T.numel, T.data_ptr, T.get_device, T.__len__,
-    T.new_zeros, T.new_ones, torch.zeros_like, torch.is_tensor,
-    torch.reshape, torch.transpose, torch.permute, torch.cat, torch.split, torch.chunk,
-    torch.squeeze, torch.unsqueeze, torch.flatten,
-}  # fmt: skip
-"""Operations that move relevance without changing it, and questions about a tensor."""
-
-SAME_TENSOR = {F.dropout, torch.dropout, T.to, T.type, T.type_as, T.float, T.double}
-"""Operations that change nothing in evaluation mode but perhaps the type."""
-
 IDENTITY = {F.layer_norm, F.gelu, F.relu, F.tanh, F.silu, torch.tanh, torch.relu, T.tanh, T.relu}
 """Normalisation and element-wise functions pass relevance through unchanged."""
 

@@ -62,14 +62,24 @@ class LinearRule(Function):
     def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor | None, ...]:
         """Return R_in = x+ (S W+) + x- (S W-) with S = R / (x+ W+ + x- W-)."""
         x, weight, product = (t.detach() for t in ctx.saved_tensors)
-        result = torch.zeros_like(x).flatten(0, -2)
+        x, product, relevance = (t.flatten(0, -2) for t in (x, product, relevance))
         # Tokens without relevance pass none on: padding, and all but one in the last block.
-        rows = relevance.flatten(0, -2).any(dim=-1).nonzero().squeeze(-1)
-        x, product = x.flatten(0, -2)[rows], product.flatten(0, -2)[rows]
-        size, magnitude = x.abs(), weight.abs()
-        per_output = share(relevance.flatten(0, -2)[rows], product.add_(size @ magnitude.T))
-        passed = (x.mul_(per_output @ weight)).add_(size.mul_(per_output @ magnitude))
-        return result.index_copy_(0, rows, passed).view(ctx.shape), None, None
+        rows = relevance.any(dim=-1).nonzero().squeeze(-1)
+        if 2 * len(rows) > len(relevance):
+            return positive_shares(x, weight, product, relevance).view(ctx.shape), None, None
+        passed = positive_shares(x[rows], weight, product[rows], relevance[rows])
+        return torch.zeros_like(x).index_copy_(0, rows, passed).view(ctx.shape), None, None
+
+
+def positive_shares(x: Tensor, weight: Tensor, product: Tensor, relevance: Tensor) -> Tensor:
+    """Return x+ (S W+) + x- (S W-) for rows x [rows, inputs] with `product` = x W^T."""
+    size, magnitude = x.abs(), weight.abs()
+    whole = size @ magnitude.T
+    positive = product + whole
+    # Where nothing is positive, the two terms cancel but for rounding: still nothing.
+    nothing = positive <= whole.mul_(x.shape[-1] * torch.finfo(x.dtype).eps)
+    per_output = relevance / positive.masked_fill_(nothing, torch.inf)
+    return torch.addcmul(size.mul_(per_output @ magnitude), x, per_output @ weight)
 
 
 class MatmulRule(Function):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import faithbench
-from faithbench.catalog import Chosen
 from faithbench.data import Dataset
 from faithbench.erasure import Operator
 from faithbench.metrics import Metric
@@ -26,6 +24,7 @@ from faithbench.records import (
     TimingFacts,
 )
 from faithbench.rows import Row
+from faithbench.selection import Chosen
 from faithbench.stats import summarise
 
 PROTOCOL = 1
@@ -72,8 +71,8 @@ def make_record(
         ),
         explainer=ExplainerFacts(
             name=chosen.name,
-            package="faithbench",
-            version=version("faithbench"),
+            package=chosen.package,
+            version=chosen.version,
             settings=dict(chosen.settings),
             assets=assets,
         ),

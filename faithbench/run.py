@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from faithbench.capture import release
-from faithbench.catalog import Chosen
 from faithbench.checkpoint import RowsFile, open_rows
 from faithbench.data import Dataset
 from faithbench.erasure import Operator
@@ -25,9 +23,11 @@ from faithbench.forward import Engine
 from faithbench.metrics import Metric
 from faithbench.models import Model, collate, encode
 from faithbench.records import Record, write
-from faithbench.reporting import make_record
+from faithbench.reporting import make_record, public_name
 from faithbench.rows import Row, make_row, times_path
 from faithbench.scoring import attribute, score, seed_of
+from faithbench.selection import Chosen
+from faithbench.sharing import release
 from faithbench.types import Encoding
 
 Progress = Callable[[str, int, int], None]
@@ -56,19 +56,25 @@ class Cell:
     chosen: Chosen
 
     @cached_property
-    def key(self) -> str:
-        """Digest everything that determines the rows; another key is another file."""
+    def identity(self) -> str:
+        """Digest what the record is about; a cell of another identity is another file."""
         job, model = self.job, self.job.model
         facts = {
             "task": [job.data.task.name, job.data.task.version, job.data.source, job.data.split],
             "data": [job.data.sha256, [e.id for e in job.data.examples]],
-            "model": [model.weights_sha256, str(model.dtype), model.device.type],
+            "model": [model.weights_sha256, str(model.dtype)],
             "explainer": [self.chosen.name, dict(self.chosen.settings), self.assets],
-            "company": [c.label for c in job.explainers],
             "metrics": [[m.name, m.version] for m in job.metrics],
-            "run": [job.operator, job.seed, job.chunk, job.budget],
+            "run": [job.operator, job.seed],
         }
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return _digest(facts)
+
+    @cached_property
+    def key(self) -> str:
+        """Digest, beside the identity, all that could move a last bit: only that may resume."""
+        job = self.job
+        company = [chosen.label for chosen in job.explainers]
+        return _digest([self.identity, company, job.chunk, job.budget, str(job.model.device)])
 
     @property
     def assets(self) -> dict[str, str]:
@@ -79,19 +85,14 @@ class Cell:
     @property
     def folder(self) -> Path:
         """Return where the cell's files go: one folder per task, source and model."""
-        data = self.job.data
-        return self.job.results / f"{data.task.name}-{data.source}" / slug(self.job.model.name)
+        data, model = self.job.data, self.job.model
+        name = f"{slug(public_name(model))}-{model.weights_sha256[:6]}"
+        return self.job.results / f"{data.task.name}-{data.source}" / name
 
     @property
     def stem(self) -> str:
-        """Return the file name without ending: readable, and unique by its settings."""
-        settings = {
-            "settings": dict(self.chosen.settings),
-            "run": [self.job.operator, self.job.seed, self.job.data.split],
-            "n": len(self.job.data.examples),
-        }
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-        return f"{slug(self.chosen.label)}-{digest[:8]}"
+        """Return the file name without ending: readable, and unique by its identity."""
+        return f"{slug(self.chosen.label)}-{self.identity[:8]}"
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,24 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
     engine = Engine(job.model, job.budget)
     with ExitStack() as stack:
         files = [stack.enter_context(open_rows(_partial(cell), cell.key)) for cell in cells]
+        warm = False
         for number, chunk in enumerate(chunks):
             if any(e.example.id not in file.done for file in files for e in chunk):
+                if not warm:
+                    _warm_up(job, chunk[:1])
+                    warm = True
                 _compute(job, engine, chunk, cells, files)
             progress("explaining", number + 1, len(chunks))
         cut = sum(e.truncated > 0 for e in encodings)
         return [_finish(cell, file, cut) for cell, file in zip(cells, files, strict=True)]
+
+
+def _warm_up(job: Job, chunk: Sequence[Encoding]) -> None:
+    """Call each explainer once outside the clock: first calls build copies and kernels."""
+    batch = collate(job.model, chunk, [0], [0])
+    for chosen in job.explainers:
+        attribute(job.model, chosen, batch)
+    release(job.model)
 
 
 def _compute(
@@ -202,6 +215,10 @@ def _finish(cell: Cell, file: RowsFile, truncated: int) -> Outcome:
 
 def _partial(cell: Cell) -> Path:
     return cell.folder / ".partial" / f"{cell.stem}-{cell.key[:8]}.rows.jsonl"
+
+
+def _digest(facts: object) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def slug(text: str) -> str:

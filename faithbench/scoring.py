@@ -10,13 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from faithbench.catalog import Chosen
 from faithbench.erasure import Operator, erase, rank
 from faithbench.errors import FaithbenchError
 from faithbench.forward import Engine, Row
 from faithbench.metrics import Metric
 from faithbench.models import Model
-from faithbench.types import Attribution, Batch, Case, Floats
+from faithbench.selection import Chosen
+from faithbench.sharing import heads_of
+from faithbench.types import Attribution, Batch, Case, Explainer, Floats
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,16 @@ def seed_of(seed: int, example_id: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{example_id}".encode()).digest()[:7])
 
 
+def explain(explainer: Explainer, model: Model, batch: Batch) -> torch.Tensor:
+    """Explain a batch's targets; start and end of an answer are explained apart and added."""
+    first, *rest = (explainer(model, part) for part in heads_of(model, batch))
+    return sum(rest, first)
+
+
 def attribute(model: Model, chosen: Chosen, batch: Batch) -> list[Attribution]:
     """Run one explainer on a batch; time it, count its passes and check what it says."""
     before, start = model.meter.total, time.perf_counter()
-    scores = chosen.explainer(model, batch)
+    scores = explain(chosen.explainer, model, batch)
     if model.device.type == "cuda":
         torch.cuda.synchronize(model.device)
     elapsed = time.perf_counter() - start

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from faithbench.capture import release
-from faithbench.catalog import Chosen
 from faithbench.evaluation import predict
 from faithbench.forward import Engine
 from faithbench.models import Model, collate, encode
 from faithbench.scoring import attribute, seed_of
+from faithbench.selection import Chosen
+from faithbench.sharing import release
 from faithbench.tasks import Task
 from faithbench.types import Attribution, Encoding, Example, Floats
 from faithbench.words import word_spans

@@ -64,7 +64,8 @@ def signed_rank(first: Sequence[float | None], second: Sequence[float | None]) -
     from scipy.stats import rankdata, wilcoxon
 
     pairs = zip(first, second, strict=True)
-    differences = np.array([a - b for a, b in pairs if a is not None and b is not None])
+    # Rounded, so that the last bit of a subtraction does not break a tie of equal differences.
+    differences = np.array([round(a - b, 12) for a, b in pairs if a is not None and b is not None])
     n = len(differences)
     if n < 6:
         return PairedTest(None, 0.0, n, f"only {n} pairs")

@@ -64,7 +64,9 @@ class Batch:
     """Several encodings, padded on the right, with the class to explain for each.
 
     Tensors have one row per example. `seeds` holds one number per example, derived from
-    the run's seed and the example's id, for explainers that draw at random.
+    the run's seed and the example's id, for explainers that draw at random. `head` names the
+    output that `targets` index: "logits", or "start_logits" and "end_logits" of a question
+    answering model, whose classes are the token positions.
     """
 
     encodings: tuple[Encoding, ...]
@@ -74,6 +76,7 @@ class Batch:
     erasable: torch.Tensor
     targets: torch.Tensor
     seeds: tuple[int, ...]
+    head: str = "logits"
 
 
 @dataclass(frozen=True)

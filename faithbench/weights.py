@@ -70,7 +70,10 @@ def locate_adapter(adapter: Path) -> Found:
     card_file = adapter / "card.json"
     if not card_file.is_file():
         raise FaithbenchError(f"adapter {adapter} has no card.json; make it with faithbench train")
-    card = json.loads(card_file.read_text())
+    try:
+        card = json.loads(card_file.read_text())
+    except json.JSONDecodeError as error:
+        raise FaithbenchError(f"{card_file} is not JSON ({error}); train it again") from None
     base = base_encoder()
     if card.get("base_sha256") != BASE_SHA256:
         raise FaithbenchError(
@@ -78,7 +81,12 @@ def locate_adapter(adapter: Path) -> Found:
             f"{str(card.get('base_sha256'))[:12]}..., this one is {BASE_SHA256[:12]}...); "
             "train it again with faithbench train"
         )
-    found = file_sha256(adapter / "adapter_model.safetensors")
+    weights = adapter / "adapter_model.safetensors"
+    if not weights.is_file():
+        raise FaithbenchError(
+            f"adapter {adapter} has no adapter_model.safetensors; restore it or train it again"
+        )
+    found = file_sha256(weights)
     if card.get("adapter_sha256") != found:
         raise FaithbenchError(
             f"adapter {adapter}: checksum {found[:12]}... differs from its card's "
@@ -163,9 +171,14 @@ def _hub_folder(found: Found) -> Path:
     return Path(path).parent
 
 
-@cache
 def file_sha256(path: Path) -> str:
-    """Digest a file once per process."""
+    """Digest a file once per process, and again when it has been written since."""
+    state = path.stat()
+    return _digest(path, state.st_size, state.st_mtime_ns)
+
+
+@cache
+def _digest(path: Path, _size: int, _changed: int) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -40,6 +40,102 @@ class Rollout:
         return read_row(joint, seen.position)
 
 
+@dataclass(frozen=True)
+class AttentionXGradient:
+    """Multiply the last block's attention by its gradient.
+
+    Alpha times grad-alpha (Serrano & Smith 2019; SaLoss): heads averaged, the row of the
+    token that the classifier reads, signed.
+    """
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return attention times gradient of the read position."""
+        seen = capture(model, batch)
+        product = seen.attentions[-1] * seen.attention_gradients[-1]
+        return read_row(product.mean(dim=1), seen.position)
+
+
+@dataclass(frozen=True)
+class Gae:
+    """Accumulate attention weighted by its positive gradient over all blocks.
+
+    Generic Attention Explainability, Chefer et al. 2021a, Eq. 5-6: R starts as the identity
+    and grows by max(0, gradient * attention), heads averaged, times R; nothing is normalised.
+    """
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the accumulated relevance of the read position."""
+        seen = capture(model, batch)
+        layers = [
+            (attention * gradient).clamp(min=0).mean(dim=1)
+            for attention, gradient in zip(seen.attentions, seen.attention_gradients, strict=True)
+        ]
+        # R + M R = (I + M) R: the same product as a rollout without normalisation.
+        return read_row(roll_out(layers, normalise=False), seen.position)
+
+
+@dataclass(frozen=True)
+class GradCam:
+    """Weigh the last block's heads by their mean gradient.
+
+    GradCAM for attention (Barkan et al. 2021; Chefer et al. 2021b): max(0, mean over heads of
+    mean gradient times attention), read at the classifier's token. The published code then
+    scales each matrix to 0..1, which changes no ranking and divides by 0 where all is 0.
+    """
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the weighted attention of the read position."""
+        seen = capture(model, batch)
+        # Keys that are padding have a gradient although no attention reaches them.
+        gradients = seen.attention_gradients[-1] * batch.attention[:, None, None, :]
+        weights = gradients.sum(dim=(2, 3)) / _lengths(batch)[:, None] ** 2
+        weighted = weights[:, :, None, None] * seen.attentions[-1]
+        return read_row(weighted.mean(dim=1).clamp(min=0), seen.position)
+
+
+@dataclass(frozen=True)
+class Cam:
+    """Average the last block's attention gradient over heads and queries.
+
+    CAM as Song et al. compare with it: the positive part of the mean gradient per key,
+    without any activation.
+    """
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the mean gradient of each key."""
+        seen = capture(model, batch)
+        # Queries that are padding have gradient 0, so only the divisor must leave them out.
+        summed = seen.attention_gradients[-1].mean(dim=1).sum(dim=1)
+        return (summed / _lengths(batch)[:, None]).clamp(min=0)
+
+
+@dataclass(frozen=True)
+class AttCat:
+    """Weigh each token's hidden state times gradient by the attention it receives.
+
+    AttCAT, Qiang et al. 2022, Eq. 5-7: summed over the inputs of all blocks, attention
+    averaged over heads and queries; signed.
+    """
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the summed products."""
+        seen = capture(model, batch)
+        real = batch.attention.to(seen.attentions[0].dtype)
+        scores = torch.zeros_like(real)
+        for state, gradient, attention in zip(
+            seen.hidden[:-1], seen.hidden_gradients[:-1], seen.attentions, strict=True
+        ):
+            received = (attention.mean(dim=1) * real[:, :, None]).sum(dim=1)
+            impact = (state * gradient).sum(dim=-1)
+            scores = scores + impact * received / _lengths(batch)[:, None]
+        return scores
+
+
+def _lengths(batch: Batch) -> torch.Tensor:
+    """Return how many real tokens each example has."""
+    return batch.attention.sum(dim=1)
+
+
 def roll_out(layers: Sequence[torch.Tensor], *, normalise: bool) -> torch.Tensor:
     """Return the product of (M + I) over blocks, last block leftmost, rows normalised if asked."""
     size = layers[0].shape[-1]

@@ -26,3 +26,17 @@ class Random:
                 len(encoding.ids), generator=draw, dtype=torch.float64
             )
         return scores
+
+
+@dataclass(frozen=True)
+class FirstTokens:
+    """Score tokens by their position, the first one highest.
+
+    What an explainer must beat where important words tend to stand early.
+    """
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return scores that fall from 1 towards 0 along the text."""
+        lengths = batch.attention.sum(dim=1, keepdim=True)
+        places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+        return 1 - places / lengths

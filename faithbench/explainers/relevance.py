@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -13,9 +14,69 @@ from faithbench.heads import choose_heads, find_heads, heads_sha256
 from faithbench.models import Model
 from faithbench.relevance import Relevance, run_relevance
 from faithbench.relevance_rules import HeadRule
+from faithbench.sharing import shared
 from faithbench.types import Batch
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 _PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
+
+
+@dataclass(frozen=True)
+class Lrp:
+    """Propagate relevance down to the embeddings.
+
+    Bach et al. 2015 with the rules of Chefer et al. 2021b, to the embedding output, summed
+    over its width; signed, and the scores of all tokens sum to 1.
+    """
+
+    precision: str = "float64"
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the relevance of each token's embedding."""
+        return shared_relevance(model, batch, self.precision).hidden[0].sum(dim=-1)
+
+
+@dataclass(frozen=True)
+class LrpPartial:
+    """Propagate relevance down to the last block's attention only.
+
+    Partial LRP, Voita et al. 2019: the positive part, heads averaged, at the token that the
+    classifier reads.
+    """
+
+    precision: str = "float64"
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the relevance of the last attention's row."""
+        found = shared_relevance(model, batch, self.precision)
+        return read_row(found.attentions[-1].clamp(min=0).mean(dim=1), found.position)
+
+
+@dataclass(frozen=True)
+class LrpRollout:
+    """Roll out attention relevance weighted by its gradient.
+
+    Transformer attribution, Chefer et al. 2021b, Eq. 13-14: positive part of gradient times
+    relevance, heads averaged, identity added, rows normalised as in the published code.
+    `last_only` is that code's default for its text benchmark: the last block alone.
+    """
+
+    last_only: bool = False
+    precision: str = "float64"
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the rolled-out relevance at the position the classifier reads."""
+        seen = capture(model, batch)
+        found = shared_relevance(model, batch, self.precision)
+        first = -1 if self.last_only else 0
+        return weighted_rollout(
+            seen.attention_gradients[first:],
+            found.attentions[first:],
+            seen.position,
+            normalise=True,
+        )
 
 
 @dataclass(frozen=True)
@@ -61,16 +122,26 @@ class LrpMask:
         return {} if self.mask == "ones" else {"heads": heads_sha256(model)}
 
 
+def shared_relevance(model: Model, batch: Batch, precision: str) -> Relevance:
+    """Return the unmasked relevance pass of a batch, shared by all explainers that read it."""
+    network = precise(model, precision)
+    return shared(model, batch, f"lrp {precision}", lambda: run_relevance(network, batch))
+
+
 def relevance_pass(
     model: Model, batch: Batch, rule: HeadRule | None, precision: str = "float64"
 ) -> Relevance:
     """Run the relevance pass at the asked precision, on the meter."""
+    found = run_relevance(precise(model, precision), batch, rule)
+    model.meter.charge(forwards=len(batch.ids), backwards=len(batch.ids))
+    return found
+
+
+def precise(model: Model, precision: str) -> PreTrainedModel:
+    """Return the network with readable attention at a named precision."""
     if precision not in _PRECISIONS:
         raise FaithbenchError(f"precision {precision!r} is not one of {', '.join(_PRECISIONS)}")
-    count = len(batch.encodings)
-    found = run_relevance(model.eager(_PRECISIONS[precision]), batch, rule)
-    model.meter.charge(forwards=count, backwards=count)
-    return found
+    return model.eager(_PRECISIONS[precision])
 
 
 def weighted_rollout(

@@ -155,11 +155,16 @@ def _save_adapter(model: Model, out: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     network: Any = model.network
-    network.save_pretrained(str(out))
+    # Embeddings are never trained; asked to find out, peft would look on the hub and warn.
+    network.save_pretrained(str(out), save_embedding_layers=False)
     (out / "README.md").unlink(missing_ok=True)
     weights = out / "adapter_model.safetensors"
     halves = {name: value.half() for name, value in load_file(weights).items()}
     save_file(halves, weights, metadata={"format": "pt"})
+    settings = json.loads((out / "adapter_config.json").read_text())
+    # peft keeps a set, whose order is another in each process.
+    settings["target_modules"] = sorted(settings["target_modules"])
+    (out / "adapter_config.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n")
 
 
 def _card_facts(splits: Splits, recipe: Recipe) -> dict[str, Any]:
@@ -180,7 +185,8 @@ def _check_same_run(splits: Splits, recipe: Recipe, out: Path) -> None:
     """Refuse to continue somebody else's training in the same folder."""
     note = out / "run.json"
     facts = json.dumps(_card_facts(splits, recipe), sort_keys=True)
-    if (out / "card.json").exists():
+    # The note goes last: with it, a card is one that a killed run had not measured yet.
+    if (out / "card.json").exists() and not note.exists():
         raise FaithbenchError(f"{out} already holds a trained model; choose another --out")
     if note.exists() and note.read_text() != facts:
         raise FaithbenchError(

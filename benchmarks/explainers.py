@@ -1,0 +1,281 @@
+"""Explainers against captum and interpreto: ratios of seconds in one run, one thread.
+
+Run: python benchmarks/explainers.py --data <data folder> [--peer <python with interpreto>]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from results import write_section
+from tabulate import tabulate
+
+from faithbench.data import load_dataset
+from faithbench.forward import engine_of
+from faithbench.models import Model, collate, encode, inputs_of, load_model
+from faithbench.scoring import attribute
+from faithbench.selection import find_explainers
+from faithbench.sharing import release
+from faithbench.tasks import load_task
+from faithbench.types import Encoding, Example
+
+BATCHES = (8, 16, 32, 64, 128)
+SAMPLES = 128
+WHITE_BOX = (
+    "attention,rollout,attention-x-gradient,gae,grad-cam,cam,attcat,gradient,input-x-gradient,"
+    "lrp-rollout"
+)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts of one kind, encoded, with their predicted classes."""
+
+    name: str
+    encodings: list[Encoding]
+    targets: list[int]
+
+
+def main() -> None:
+    """Measure every pair and write the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--peer", help="a Python that has interpreto and torch")
+    parser.add_argument("--short", type=int, default=64)
+    parser.add_argument("--long", type=int, default=8)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    task = load_task("sst2")
+    model = load_model("bundled:sst2", labels=task.labels)
+    data = load_dataset(task, source="folder", folder=options.data, limit=options.short)
+    short = _texts(model, "SST", list(data.examples))
+    long = _texts(model, "IMDb", _imdb(options.data, options.long))
+    lines = [*_shared(model, short)]
+    for texts in (short, long):
+        lines += _against_captum(model, texts)
+        lines += _against_interpreto(model, texts, options.peer) if options.peer else []
+    lines += _memory(model, long)
+    body = tabulate(
+        lines,
+        headers=("what", "texts", "ours, s/text", "theirs, s/text", "theirs / ours"),
+        tablefmt="github",
+        disable_numparse=True,
+    )
+    command = "python benchmarks/explainers.py --data <data folder> --peer <python>"
+    write_section("Explainers", command, body)
+
+
+def _texts(model: Model, name: str, examples: list[Example]) -> Texts:
+    encodings = sorted((encode(model, e) for e in examples), key=lambda e: len(e.ids))
+    answers = engine_of(model).log_probabilities([(e.ids, e.types) for e in encodings])
+    engine_of(model).forget()
+    tokens = sum(len(e.ids) for e in encodings) / len(encodings)
+    title = f"{len(encodings)} {name}, {tokens:.0f} tokens"
+    return Texts(title, encodings, [int(t) for t in answers.argmax(axis=1)])
+
+
+def _imdb(folder: Path, count: int) -> list[Example]:
+    import gzip
+
+    with gzip.open(folder / "imdb" / "test.jsonl.gz", "rt") as file:
+        rows = [json.loads(next(file)) for _ in range(count)]
+    return [Example(row["id"], row["text"], int(row["label"])) for row in rows]
+
+
+def _ours(model: Model, texts: Texts, name: str, batch: int = 16) -> float:
+    """Return our seconds per text, in batches as a run makes them, after a warm-up."""
+    (chosen,) = find_explainers(name)
+    parts = [
+        range(i, min(i + batch, len(texts.targets))) for i in range(0, len(texts.targets), batch)
+    ]
+
+    def explain(part: range) -> None:
+        encodings = [texts.encodings[i] for i in part]
+        targets = [texts.targets[i] for i in part]
+        attribute(model, chosen, collate(model, encodings, targets, [0] * len(part)))
+        release(model)
+        engine_of(model).forget()
+
+    explain(range(1))
+    start = time.perf_counter()
+    for part in parts:
+        explain(part)
+    return (time.perf_counter() - start) / len(texts.targets)
+
+
+def _theirs(texts: Texts, explain: Callable[[Encoding, int], object]) -> float:
+    """Return a peer's seconds per text, one text at a time, after a warm-up."""
+    explain(texts.encodings[0], texts.targets[0])
+    start = time.perf_counter()
+    for encoding, target in zip(texts.encodings, texts.targets, strict=True):
+        explain(encoding, target)
+    return (time.perf_counter() - start) / len(texts.targets)
+
+
+def _best(
+    texts: Texts, make: Callable[[int], Callable[[Encoding, int], object]]
+) -> tuple[int, float]:
+    """Find a peer's best batch size on its middle text, then time all texts with it."""
+    middle = len(texts.targets) // 2
+    probe = Texts("", texts.encodings[middle : middle + 1], texts.targets[middle : middle + 1])
+    size = min(BATCHES, key=lambda b: _theirs(probe, make(b)))
+    return size, _theirs(texts, make(size))
+
+
+def _line(what: str, texts: Texts, ours: float, theirs: float) -> tuple[str, ...]:
+    return (what, texts.name, f"{ours:.3f}", f"{theirs:.3f}", f"{theirs / ours:.2f}")
+
+
+def _against_captum(model: Model, texts: Texts) -> list[tuple[str, ...]]:
+    """Compare with captum as its documentation shows it, and at its best batch size."""
+    from captum.attr import FeatureAblation, IntegratedGradients, KernelShap, Lime
+
+    network, mask = model.network, model.erasure_token("mask")[1]
+
+    def of_ids(ids: torch.Tensor) -> torch.Tensor:
+        attention = torch.ones_like(ids)
+        return network(**inputs_of(network, ids, torch.zeros_like(ids), attention)).logits
+
+    def of_embeddings(embeddings: torch.Tensor) -> torch.Tensor:
+        return network(inputs_embeds=embeddings).logits
+
+    def perturb(kind: type, **options: int) -> Callable[[Encoding, int], object]:
+        def explain(encoding: Encoding, target: int) -> object:
+            ids = torch.tensor(encoding.ids)[None]
+            with torch.no_grad():
+                return kind(of_ids).attribute(ids, baselines=mask, target=target, **options)
+
+        return explain
+
+    def integrate(**options: int) -> Callable[[Encoding, int], object]:
+        def explain(encoding: Encoding, target: int) -> object:
+            embeddings = network.get_input_embeddings()(torch.tensor(encoding.ids)[None])
+            return IntegratedGradients(of_embeddings).attribute(
+                embeddings, target=target, n_steps=50, **options
+            )
+
+        return explain
+
+    lines = []
+    ours = _ours(model, texts, "occlusion")
+    lines.append(
+        _line("occlusion, captum by default", texts, ours, _theirs(texts, perturb(FeatureAblation)))
+    )
+    size, best = _best(texts, lambda b: perturb(FeatureAblation, perturbations_per_eval=b))
+    lines.append(_line(f"occlusion, captum at its best ({size} rows)", texts, ours, best))
+    for name, kind in (("lime", Lime), ("kernel-shap", KernelShap)):
+        ours = _ours(model, texts, f"{name}:samples={SAMPLES}")
+        theirs = _theirs(texts, perturb(kind, n_samples=SAMPLES))
+        lines.append(_line(f"{name}, {SAMPLES} samples, captum by default", texts, ours, theirs))
+    ours = _ours(model, texts, "integrated-gradients:baseline=zero")
+    size, best = _best(texts, lambda b: integrate(internal_batch_size=b))
+    lines.append(
+        _line(f"integrated gradients, captum at its best ({size} rows)", texts, ours, best)
+    )
+    return lines
+
+
+PEER = """
+import json, sys, time, torch
+from interpreto import Occlusion
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+torch.set_num_threads(1)
+folder, texts, sizes = json.load(sys.stdin)
+network = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+tokenizer = AutoTokenizer.from_pretrained(folder)
+def seconds(size, texts):
+    method = Occlusion(network, tokenizer, batch_size=size)
+    method(texts[:1])
+    start = time.perf_counter()
+    for text in texts:
+        method([text])
+    return (time.perf_counter() - start) / len(texts)
+middle = len(texts) // 2
+size = min(sizes, key=lambda s: seconds(s, texts[middle:middle + 1]))
+print(json.dumps([size, seconds(size, texts)]))
+"""
+
+
+def _against_interpreto(model: Model, texts: Texts, python: str) -> list[tuple[str, ...]]:
+    """Compare with interpreto's occlusion, in its own interpreter, on the same merged weights."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        model.network.save_pretrained(folder)
+        model.tokenizer.save_pretrained(folder)
+        # Both read the same tokens: what the model truncated is cut from the text.
+        written = [e.example.text[: max(end for _, end in e.spans)] for e in texts.encodings]
+        done = subprocess.run(
+            [python, "-c", PEER],
+            input=json.dumps([folder, written, BATCHES]),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    size, theirs = json.loads(done.stdout.strip().splitlines()[-1])
+    ours = _ours(model, texts, "occlusion")
+    return [_line(f"occlusion, interpreto at its best ({size} rows)", texts, ours, theirs)]
+
+
+def _shared(model: Model, texts: Texts) -> list[tuple[str, ...]]:
+    """Compare ten white-box explainers in one run with the dearest of them alone."""
+    alone = {name: _ours(model, texts, name) for name in WHITE_BOX.split(",")}
+    dearest = max(alone, key=lambda name: alone[name])
+    chosen = find_explainers(WHITE_BOX)
+    start = time.perf_counter()
+    for first in range(0, len(texts.targets), 16):
+        part = slice(first, first + 16)
+        encodings, targets = texts.encodings[part], texts.targets[part]
+        batch = collate(model, encodings, targets, [0] * len(targets))
+        for one in chosen:
+            attribute(model, one, batch)
+        release(model)
+    together = (time.perf_counter() - start) / len(texts.targets)
+    return [
+        (
+            f"ten white-box explainers together, against {dearest} alone",
+            texts.name,
+            f"{together:.3f}",
+            f"{alone[dearest]:.3f}",
+            f"{together / alone[dearest]:.2f} (ours / dearest)",
+        )
+    ]
+
+
+def _memory(model: Model, texts: Texts) -> list[tuple[str, ...]]:
+    """Measure how far integrated gradients on the longest text raise the resident set."""
+    words = " ".join(e.example.text for e in texts.encodings)
+    longest = encode(model, Example("longest", words, 0))
+    script = (
+        "import resource, sys, torch; torch.set_num_threads(1)\n"
+        "from faithbench.models import collate, encode, load_model\n"
+        "from faithbench.scoring import attribute\n"
+        "from faithbench.selection import find_explainers\n"
+        "from faithbench.types import Example\n"
+        "model = load_model('bundled:sst2', labels=('negative', 'positive'))\n"
+        "(chosen,) = find_explainers('integrated-gradients')\n"
+        "def run(text):\n"
+        "    e = encode(model, Example('x', text, 0))\n"
+        "    attribute(model, chosen, collate(model, [e], [0], [0]))\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "run('a good film'); before = peak(); run(sys.stdin.read()); print(peak() - before)\n"
+    )
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=words, capture_output=True, text=True, check=True
+    )
+    megabytes = int(done.stdout.strip().splitlines()[-1]) / 1024
+    what = "integrated gradients, 50 steps: memory above the model"
+    return [(what, f"1 text, {len(longest.ids)} tokens", f"{megabytes:.0f} MB", "-", "-")]
+
+
+if __name__ == "__main__":
+    main()

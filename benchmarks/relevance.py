@@ -1,0 +1,113 @@
+"""Relevance pass: its cost, what batching saves, and how precision moves the ranking.
+
+Run: python benchmarks/relevance.py --data <data folder>
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+from results import best_seconds, write_section
+from scipy.stats import kendalltau
+from tabulate import tabulate
+
+from faithbench.capture import run_capture
+from faithbench.data import load_dataset
+from faithbench.erasure import rank
+from faithbench.models import Model, collate, encode, load_model
+from faithbench.relevance import run_relevance
+from faithbench.scoring import attribute
+from faithbench.selection import find_explainers
+from faithbench.sharing import release
+from faithbench.tasks import load_task
+from faithbench.types import Encoding
+
+
+def main() -> None:
+    """Measure on SST sentences with the bundled model."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--examples", type=int, default=200)
+    options = parser.parse_args()
+    task = load_task("sst2")
+    data = load_dataset(task, source="folder", folder=options.data, limit=options.examples)
+    model = load_model("bundled:sst2", labels=task.labels)
+    encodings = sorted((encode(model, e) for e in data.examples), key=lambda e: len(e.ids))
+    middle = encodings[len(encodings) // 2 - 8 : len(encodings) // 2 + 8]
+    lines = [*cost(model, middle), *batching(model, middle), *precision(model, encodings)]
+    body = tabulate(lines, headers=("what", "value"), tablefmt="github", disable_numparse=True)
+    write_section("Relevance pass", "python benchmarks/relevance.py --data <data folder>", body)
+
+
+def cost(model: Model, encodings: list[Encoding]) -> list[tuple[str, str]]:
+    """Compare the relevance pass with one forward + backward, at both precisions."""
+    batch = collate(model, encodings, [0] * len(encodings), [0] * len(encodings))
+    seconds = {}
+    for name, dtype in (("float32", torch.float32), ("float64", torch.float64)):
+        network = model.eager(dtype)
+        seconds["pass", name] = best_seconds(lambda n=network: run_capture(n, batch))
+        seconds["relevance", name] = best_seconds(lambda n=network: run_relevance(n, batch))
+    ratio = {k: seconds["relevance", k] / seconds["pass", k] for k in ("float32", "float64")}
+    crossed = seconds["relevance", "float64"] / seconds["pass", "float32"]
+    return [
+        ("relevance pass / (forward + backward), float32", f"{ratio['float32']:.2f}"),
+        ("relevance pass / (forward + backward), float64", f"{ratio['float64']:.2f}"),
+        ("relevance pass in float64 / (forward + backward) in float32", f"{crossed:.2f}"),
+    ]
+
+
+def batching(model: Model, encodings: list[Encoding]) -> list[tuple[str, str]]:
+    """Compare lrp-mask on a batch of 16 with sixteen single runs, per example."""
+    (chosen,) = find_explainers("lrp-mask")
+
+    def explain(part: list[Encoding]) -> list[np.ndarray]:
+        batch = collate(model, part, [0] * len(part), [0] * len(part))
+        found = attribute(model, chosen, batch)
+        release(model)
+        return [a.scores for a in found]
+
+    together = best_seconds(lambda: explain(encodings), repeats=3)
+    alone = best_seconds(lambda: [explain([e]) for e in encodings], repeats=3)
+    batched, single = explain(encodings), [explain([e])[0] for e in encodings]
+    apart = max(np.abs(b - s).max() / np.abs(s).max() for b, s in zip(batched, single, strict=True))
+    same = sum((rank(b) == rank(s)).all() for b, s in zip(batched, single, strict=True))
+    return [
+        ("lrp-mask: sixteen single runs / one batch of 16", f"{alone / together:.2f}"),
+        ("largest relative difference of a score, batch and single", f"{apart:.1e}"),
+        ("same ranking, batch and single", f"{same} of {len(encodings)}"),
+    ]
+
+
+def precision(model: Model, encodings: list[Encoding]) -> list[tuple[str, str]]:
+    """Compare token rankings by a float32 and a float64 relevance pass of one float32 model."""
+    scores = {}
+    for name in ("float32", "float64"):
+        (chosen,) = find_explainers(f"lrp-mask:precision={name}")
+        scores[name] = []
+        for start in range(0, len(encodings), 16):
+            part = encodings[start : start + 16]
+            batch = collate(model, part, [0] * len(part), [0] * len(part))
+            scores[name] += [a.scores for a in attribute(model, chosen, batch)]
+            release(model)
+    pairs = list(zip(scores["float32"], scores["float64"], strict=True))
+    taus = [float(kendalltau(a, b).statistic) for a, b in pairs if len(a) > 1]
+    same = np.mean([(rank(a) == rank(b)).all() for a, b in pairs])
+    moved = [float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs]
+    return [
+        (
+            "float32 against float64: median / lowest Kendall tau",
+            f"{np.median(taus):.4f} / {min(taus):.4f}",
+        ),
+        ("float32 against float64: identical rankings", f"{same:.1%} of {len(pairs)}"),
+        (
+            "float32 against float64: median / largest relative move of a score",
+            f"{np.median(moved):.1e} / {max(moved):.1e}",
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    main()

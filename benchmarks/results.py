@@ -1,0 +1,47 @@
+"""Keep each benchmark's section of RESULTS.md, with the machine and versions it ran on."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+RESULTS = Path(__file__).parent / "RESULTS.md"
+
+
+def best_seconds(work: Callable[[], object], repeats: int = 5) -> float:
+    """Return the shortest of several timings, after one call outside the clock."""
+    work()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def machine() -> str:
+    """Describe the machine without naming it."""
+    packages = ", ".join(f"{p} {version(p)}" for p in ("torch", "transformers", "captum"))
+    today = datetime.datetime.now(datetime.UTC).date()
+    return (
+        f"{today}; {platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
+        f"{torch.get_num_threads()} threads, CPU; {packages}"
+    )
+
+
+def write_section(title: str, command: str, body: str) -> None:
+    """Print a section and put it into RESULTS.md, in place of the one it had there."""
+    section = f"## {title}\n\n`{command}` ({machine()})\n\n{body.strip()}\n"
+    print(section)
+    old = RESULTS.read_text() if RESULTS.exists() else "# Measured results\n"
+    pattern = re.compile(rf"## {re.escape(title)}\n.*?(?=\n## |\Z)", re.S)
+    new = pattern.sub(lambda _: section, old) if pattern.search(old) else f"{old}\n{section}"
+    RESULTS.write_text(new)

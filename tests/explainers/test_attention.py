@@ -1,0 +1,86 @@
+"""Attention and rollout: against published code, by hand, and at the token that is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from explainers import ARCHITECTURES, CASES, reference_batch, reference_network, relative
+from faithbench.capture import run_capture
+from faithbench.explainers.attention import Attention, Rollout, read_row, roll_out
+from faithbench.models import build_model
+
+TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]
+
+
+def numbers(values: Any) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_reference_values(name: str, classes: int, golden: Any, tokenizer: Any) -> None:
+    model = build_model(
+        "reference",
+        reference_network(classes),
+        tokenizer,
+        labels=tuple("abc"[:classes]),
+    )
+    batch = reference_batch(golden, name, classes, targets=[0])
+    for explainer, key in ((Attention(), "attn_last"), (Rollout(), "rollout")):
+        expected = golden[f"{name}_nl{classes}/f64/TE/{key}"][None, 1:]
+        assert relative(explainer(model, batch)[:, 1:], expected) < 1e-12, key
+
+
+def test_roll_out_by_hand() -> None:
+    """The last block is leftmost: (L2 + I)(L1 + I), rows summing to 1 if normalised."""
+    first, second = numbers([[[1, 2], [0, 1]]]), numbers([[[0, 1], [3, 0]]])
+    # [[1, 1], [3, 1]] [[2, 2], [0, 2]]
+    assert roll_out([first, second], normalise=False).tolist() == [[[2, 4], [6, 8]]]
+    # [[1/2, 1/2], [3/4, 1/4]] [[1/2, 1/2], [0, 1]]
+    normal = roll_out([first, second], normalise=True)
+    assert normal.tolist() == [[[0.25, 0.75], [0.375, 0.625]]]
+
+
+def test_read_row_reads_each_examples_own() -> None:
+    matrix = torch.arange(12.0).view(3, 2, 2)
+    assert read_row(matrix, torch.tensor([1, 0, 1])).tolist() == [[2, 3], [4, 5], [10, 11]]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_row_of_the_token_that_is_read(
+    architecture: str, tiny_model: Any, batch_of: Any
+) -> None:
+    """The first token, or the last one of GPT-2; padding is given nothing."""
+    model = tiny_model(architecture)
+    batch = batch_of(model, TEXTS, [0, 1, 0])
+    lengths = batch.attention.sum(1).tolist()
+    assert lengths == [4, 15, 7]
+    found = Attention()(model, batch)
+    network = model.eager()
+    for row, length in enumerate(lengths):
+        alone = batch_of(model, [TEXTS[row]])
+        place = length - 1 if architecture == "gpt2" else 0
+        last = run_capture(network, alone).attentions[-1][0].numpy()
+        expected = np.mean([head[place] for head in last], axis=0)
+        np.testing.assert_allclose(found[row, :length].numpy(), expected, atol=1e-12)
+        assert found[row, :length].sum().item() == pytest.approx(1)
+        assert not found[row, length:].any()
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_rollout_written_out(architecture: str, tiny_model: Any, batch_of: Any) -> None:
+    model = tiny_model(architecture)
+    batch = batch_of(model, TEXTS, [0, 1, 0])
+    found = Rollout()(model, batch).numpy()
+    seen = run_capture(model.eager(), batch)
+    for row, length in enumerate([4, 15, 7]):
+        place = length - 1 if architecture == "gpt2" else 0
+        # Attention rows sum to 1, so normalising A + I is halving it.
+        reached = np.eye(length)[place]
+        for block in reversed(seen.attentions):
+            reached = reached @ (block[row, :, :length, :length].numpy().mean(0) + np.eye(length))
+        np.testing.assert_allclose(found[row, :length], reached / 4, atol=1e-12)
+        assert not found[row, length:].any()

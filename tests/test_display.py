@@ -1,0 +1,223 @@
+"""What a person sees: tables of 80 columns, heat maps that keep the text, plain progress."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from faithbench import display
+from faithbench.display import heat_map, progress_on, results_table
+from faithbench.models import encode
+from faithbench.records import Record
+from faithbench.types import Encoding, Example
+
+ORANGE, BLUE = (230, 120, 20), (60, 130, 220)
+LONG = "lrp-mask:thresholds=paper,mask=syntactic,released=true,precision=float32,seed=12345"
+
+
+def make_record(
+    aopc: float | None, lodds: float, *, model: str = "bundled:sst2", seconds: float | None = 0.0325
+) -> Record:
+    facts = {"version": 1, "family": "faithfulness", "n": 1821, "skipped": 0}
+    spread = None if aopc is None else (aopc - 0.1, aopc + 0.14)
+    given: dict[str, Any] = {
+        "schema": 1,
+        "task": {
+            "name": "sst2",
+            "version": 1,
+            "split": "test",
+            "n": 1821,
+            "source": "folder",
+            "data_sha256": "ab",
+            "data_checked": True,
+            "rationale": "proxy",
+        },
+        "model": {
+            "name": model,
+            "revision": None,
+            "weights_sha256": "cd",
+            "dtype": "float32",
+            "accuracy": 0.8924,
+            "truncated": 0,
+            "labels": ("negative", "positive"),
+        },
+        "explainer": {
+            "name": "random",
+            "package": "faithbench",
+            "version": "0.1.0",
+            "settings": {},
+            "assets": {},
+        },
+        "seed": 0,
+        "protocol": {"version": 1, "operator": "mask", "erasure_token": "[MASK]"},
+        "metrics": {
+            "aopc": {**facts, "higher_is_better": True, "mean": aopc, "ci95": spread},
+            "lodds": {**facts, "higher_is_better": False, "mean": lodds, "ci95": None},
+        },
+        "rows": {"file": "x.rows.jsonl", "sha256": "ef"},
+        "cost": {
+            "rows_asked": 18,
+            "distinct_rows": 9,
+            "forwards_per_example": 2.0,
+            "backwards_per_example": 2.0,
+        },
+        "timing": {"seconds_median": seconds, "seconds_total": 60.0},
+        "environment": {
+            "packages": {},
+            "python": "3.11",
+            "platform": "Linux",
+            "device": "cpu",
+            "threads": 2,
+        },
+        "source": {"commit": None, "dirty": None},
+    }
+    return Record.model_validate(given)
+
+
+def shown(what: Any, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(what)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_table_fits_80_columns_with_long_names() -> None:
+    records = [(LONG, make_record(0.4331, -11.2871)), ("random", make_record(0.2, -0.624))]
+    text = shown(results_table(records))
+    lines = text.splitlines()
+    assert max(cell_len(line) for line in lines) <= 80
+    # The name folds into its column; numbers stay whole.
+    inner = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
+    assert "".join(inner) == LONG + "random"
+    for part in ("AOPC ↑", "LOdds ↓", "0.433 ±0.120", "-11.287", "0.200 ±0.120", "-0.624"):
+        assert part in text
+    for part in ("sst2 (folder, test, n = 1821)", "model bundled:sst2, accuracy 0.892"):
+        assert part in " ".join(text.split())
+    row = next(line for line in lines if "-0.624" in line)
+    cells = [cell.strip() for cell in row.split("│")[1:-1]]
+    assert cells[0] == "random" and cells[-2:] == ["2", "1821"]
+
+
+def test_table_without_a_mean_or_a_time() -> None:
+    text = shown(results_table([("random", make_record(None, -0.624, seconds=None))]))
+    row = next(line for line in text.splitlines() if "-0.624" in line)
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
+        "random",
+        "-",
+        "-0.624",
+        "-",
+        "2",
+        "1821",
+    ]
+
+
+def test_best_of_each_column_is_bold() -> None:
+    records = [("a", make_record(0.4, -0.5)), ("b", make_record(0.2, -0.7))]
+    columns = results_table(records).columns
+    aopc, lodds = ([cell.style for cell in column.cells] for column in columns[1:3])  # type: ignore[union-attr]
+    assert aopc == ["bold", ""] and lodds == ["", "bold"]
+
+
+def test_names_are_not_read_as_markup() -> None:
+    text = shown(results_table([("random", make_record(0.2, -0.6, model="my[best]model"))]))
+    assert "my[best]model" in text
+
+
+def background(text: Text, word: str) -> tuple[int, int, int] | None:
+    style = text.get_style_at_offset(Console(), text.plain.index(word))
+    if style.bgcolor is None:
+        return None
+    triplet = style.bgcolor.get_truecolor()
+    return (triplet.red, triplet.green, triplet.blue)
+
+
+def encoded(tiny_model: Any, text: str, text_b: str | None = None, **options: Any) -> Encoding:
+    return encode(tiny_model(), Example("e", text, 0, text_b), **options)
+
+
+def test_heat_map_keeps_the_text_and_colours_by_strength(tiny_model: Any) -> None:
+    written = "  The film,  is not  GREATLY dull . "
+    encoding = encoded(tiny_model, written)
+    # the film , is not great ##ly dull .
+    scores = np.array([0.02, 0.5, 0.0, -0.2, -1.0, 2.0, 1.0, -2.0, 0.3])
+    text = heat_map(encoding, scores)
+    assert text.plain == written
+    assert background(text, "GREAT") == ORANGE and background(text, "dull") == BLUE
+    # Half the strength is half way to white: 255 - (255 - c) / 2, rounded.
+    assert background(text, "LY") == (242, 188, 138)
+    assert background(text, "not") == (158, 192, 238)
+    assert background(text, "The") is None and background(text, ",") is None
+    assert background(text, "  GREATLY") is None
+    strongest = min(
+        (sum(shade), word)
+        for word in ("film", "is", "not", "GREAT", "LY", ".")
+        if (shade := background(text, word)) is not None
+    )
+    assert strongest[1] == "GREAT"
+
+
+def test_heat_map_without_any_relevance(tiny_model: Any) -> None:
+    text = heat_map(encoded(tiny_model, "good film"), np.zeros(2))
+    assert text.plain == "good film" and text.spans == []
+
+
+def test_heat_map_of_a_pair_shows_both_texts(tiny_model: Any) -> None:
+    pair = encoded(tiny_model, "good film", "the plot is dull", evidence="both")
+    text = heat_map(pair, np.array([1.0, 0, 0, 0, 0, -1.0]))
+    assert text.plain == "good film\nthe plot is dull"
+    assert background(text, "good") == ORANGE and background(text, "dull") == BLUE
+    assert background(text, "plot") is None
+    second = encoded(tiny_model, "good film", "the plot is dull", evidence="text_b")
+    text = heat_map(second, np.array([0.0, 1.0, 0, 0]))
+    assert text.plain == "good film\nthe plot is dull"
+    assert background(text, "plot") == ORANGE and background(text, "good") is None
+
+
+def by_hand(written: str, spans: list[tuple[int, int]]) -> Encoding:
+    count = len(spans)
+    whole = np.arange(count)
+    return Encoding(
+        Example("e", written, 0), whole, whole * 0, whole >= 0, whole * 0, tuple(spans), (), 0
+    )
+
+
+def test_heat_map_of_tokens_that_share_a_character() -> None:
+    # Byte-level tokenizers cut one emoji into several tokens with the same span.
+    text = heat_map(by_hand("a 🎬 b", [(0, 1), (1, 3), (2, 3), (3, 5)]), np.array([0, 0, 1.0, 0]))
+    assert text.plain == "a 🎬 b" and background(text, "🎬") == ORANGE
+
+
+def test_heat_map_is_no_place_for_control_characters() -> None:
+    text = heat_map(by_hand("a\x1b[2J\rb", [(0, 1), (6, 7)]), np.array([0.0, 1.0]))
+    assert text.plain == "a [2J b" and background(text, "b") == ORANGE
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_progress_is_a_plain_line_every_ten_seconds(clock: list[float]) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    with progress_on(console) as report:
+        for seconds, done in ((0, 1), (9, 2), (11, 3), (20, 4), (22, 5), (23, 6)):
+            clock[0] = 100.0 + seconds
+            report("explaining", done, 6)
+        report("measuring", 1, 1)
+    out = console.file.getvalue()  # type: ignore[attr-defined]
+    assert out == "explaining: 3/6\nexplaining: 5/6\nexplaining: 6/6\nmeasuring: 1/1\n"
+
+
+def test_progress_is_a_bar_on_a_terminal() -> None:
+    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    with progress_on(console) as report:
+        report("explaining", 2, 6)
+    out = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "2/6" in out and "\x1b[" in out and "explaining: 2/6" not in out

@@ -1,0 +1,446 @@
+"""A whole run: its numbers by hand, its files, and the same bytes after any interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import faithbench
+from faithbench import run as run_module
+from faithbench.checkpoint import RowsFile
+from faithbench.data import load_dataset
+from faithbench.errors import FaithbenchError
+from faithbench.metrics import find_metrics
+from faithbench.records import read
+from faithbench.rows import read_rows
+from faithbench.run import Job, run
+from faithbench.selection import find_explainers
+from tests.builders import make_task, put
+
+EXPLAINERS = "random,attention,lrp-mask:mask=ones"
+TEXTS = [
+    "good film",
+    "the plot is dull and bad",
+    "a very great film , and not dull",
+    "dull",
+    "the film is not very good",
+    "greatly dulls the plots",
+    "bad bad bad",
+    "a great plot and a great film",
+    " ".join(["very"] * 80),
+    "not bad",
+    "the films , the plots",
+    "w1 w2 w3 w4 w5 w6 w7 w8 w9",
+    "is the film a good film .",
+]
+BACKWARDS = 3  # per example: attention 1, lrp-mask 2 (its own pass and the shared one)
+
+
+class StoppedError(Exception):
+    """Stands for whatever ends a run early."""
+
+
+def quiet(_what: str, _done: int, _total: int) -> None:
+    return
+
+
+def stop_after(chunks: int) -> Callable[[str, int, int], None]:
+    def report(_what: str, done: int, _total: int) -> None:
+        if done == chunks:
+            raise StoppedError
+
+    return report
+
+
+@pytest.fixture
+def job(tmp_path: Path, tiny_model: Any) -> Job:
+    rows = [{"id": f"e{i:02}", "text": text, "label": i % 2} for i, text in enumerate(TEXTS)]
+    put(tmp_path, rows)
+    return Job(
+        data=load_dataset(make_task(), folder=tmp_path),
+        model=tiny_model(),
+        explainers=find_explainers(EXPLAINERS),
+        metrics=find_metrics("aopc,lodds"),
+        results=tmp_path / "results",
+        chunk=3,
+    )
+
+
+def content(results: Path) -> dict[str, Any]:
+    """Everything in a results folder that two equal runs share, by relative path."""
+    found: dict[str, Any] = {}
+    for path in sorted(p for p in results.rglob("*") if p.is_file()):
+        data = path.read_bytes()
+        if path.name.endswith(".times.jsonl"):
+            data = b"\n".join(re.sub(rb'"seconds":[^}]+', b"", line) for line in data.split(b"\n"))
+        elif path.suffix == ".json":
+            # Only the clock's own table is cut out: every other byte counts.
+            data, count = re.subn(rb'  "timing": \{.*?\n  \}', b"", data, flags=re.DOTALL)
+            assert count == 1
+        found[path.relative_to(results).as_posix()] = data
+    return found
+
+
+def backwards_of(job: Job, progress: Callable[[str, int, int], None] = quiet) -> int:
+    before = job.model.meter.total
+    run(job, progress)
+    return job.model.meter.since(before).backwards
+
+
+def probabilities(model: Any, ids: np.ndarray) -> np.ndarray:
+    with torch.no_grad():
+        logits = model.network(input_ids=torch.tensor(ids[None])).logits
+    return torch.softmax(logits, dim=-1)[0].numpy()
+
+
+def test_record_says_what_was_done(job: Job) -> None:
+    random, attention, relevance = run(job, quiet)
+    record = random.record
+    assert record.task.model_dump() == {
+        "name": "mini",
+        "version": 1,
+        "split": "test",
+        "n": 13,
+        "source": "folder",
+        "data_sha256": job.data.sha256,
+        "data_checked": False,
+        "rationale": "proxy",
+    }
+    encoded = [
+        job.model.tokenizer(text, truncation=True, max_length=64)["input_ids"] for text in TEXTS
+    ]
+    predicted = [probabilities(job.model, np.array(ids)).argmax() for ids in encoded]
+    right = sum(int(p) == i % 2 for i, p in enumerate(predicted))
+    assert 0 < right < 13
+    assert record.model.model_dump() == {
+        "name": "tiny-bert",
+        "revision": None,
+        "weights_sha256": "bert-2",
+        "dtype": "float64",
+        "accuracy": round(right / 13, 6),
+        "truncated": 1,
+        "labels": ("class 0", "class 1"),
+    }
+    assert record.protocol.model_dump() == {
+        "version": 1,
+        "operator": "mask",
+        "erasure_token": "[MASK]",
+    }
+    assert record.seed == 0 and record.environment.threads == torch.get_num_threads()
+    assert [o.record.explainer.name for o in (random, attention, relevance)] == [
+        "random",
+        "attention",
+        "lrp-mask",
+    ]
+    assert relevance.record.explainer.settings["mask"] == "ones"
+    # With mask=ones no head statistics are read.
+    assert [o.record.explainer.assets for o in (random, relevance)] == [{}, {}]
+
+
+def test_metrics_are_means_of_the_rows_and_costs_their_sums(job: Job) -> None:
+    passes = {"random": 0.0, "attention": 1.0, "lrp-mask": 2.0}
+    tokens = [
+        2,
+        6,
+        8,
+        1,
+        6,
+        7,
+        3,
+        7,
+        62,
+        2,
+        7,
+        9,
+        7,
+    ]  # with [CLS] and [SEP], the ninth is cut to 64
+    # Of n tokens, the top 10..90% are so many different sets; both metrics ask for each.
+    distinct = sum(
+        len({max(1, int(k * n / 100 + 0.5)) for k in range(10, 100, 10)}) for n in tokens
+    )
+    for outcome in run(job, quiet):
+        record = outcome.record
+        assert [len(row.tokens) for row in outcome.rows] == tokens
+        for name, facts in record.metrics.items():
+            values = [row.values[name] for row in outcome.rows]
+            assert facts.mean == pytest.approx(np.mean(values), rel=1e-11)
+            assert facts.ci95 is not None and facts.ci95[0] < facts.mean < facts.ci95[1]
+            assert (facts.n, facts.skipped, facts.version) == (13, 0, 1)
+        assert record.metrics["aopc"].higher_is_better is True
+        assert record.metrics["lodds"].higher_is_better is False
+        assert record.cost.rows_asked == 13 * 18
+        assert record.cost.distinct_rows == distinct
+        assert record.cost.forwards_per_example == passes[record.explainer.name]
+        assert record.cost.backwards_per_example == passes[record.explainer.name]
+        assert record.timing.seconds_median is not None
+        assert 0 < record.timing.seconds_median < record.timing.seconds_total
+
+
+def test_values_of_one_example_by_hand(job: Job) -> None:
+    for outcome in run(job, quiet):
+        row = outcome.rows[2]
+        assert row.id == "e02" and row.tokens == tuple(TEXTS[2].split())
+        ids = np.array(job.model.tokenizer(TEXTS[2])["input_ids"])
+        full = probabilities(job.model, ids)[row.target]
+        assert row.probability == pytest.approx(full, abs=1e-9)
+        order = np.argsort(-np.array(row.scores), kind="stable")
+        left = []
+        for count in (1, 2, 2, 3, 4, 5, 6, 6, 7):  # 10..90% of 8 tokens, half rounded up
+            erased = ids.copy()
+            erased[1 + order[:count]] = job.model.tokenizer.mask_token_id
+            left.append(probabilities(job.model, erased)[row.target])
+        assert row.values["aopc"] == pytest.approx(np.mean(full - np.array(left)), abs=1e-8)
+        assert row.values["lodds"] == pytest.approx(np.mean(np.log(left / full)), abs=1e-8)
+
+
+def test_files_lie_where_the_outcome_says(job: Job) -> None:
+    outcomes = run(job, quiet)
+    folder = job.results / "mini-folder" / "tiny-bert-bert-2"
+    expected = {".partial"}
+    for outcome in outcomes:
+        assert outcome.path.parent == folder and read(outcome.path) == outcome.record
+        rows = folder / outcome.record.rows.file
+        assert read_rows(rows, outcome.record.rows.sha256) == outcome.rows
+        times = [json.loads(line) for line in _times(rows).read_text().splitlines()]
+        assert [t["id"] for t in times] == [row.id for row in outcome.rows]
+        assert sum(t["seconds"] for t in times) == outcome.record.timing.seconds_total
+        expected |= {outcome.path.name, rows.name, _times(rows).name}
+    assert {path.name for path in folder.iterdir()} == expected and len(expected) == 10
+    assert list((folder / ".partial").iterdir()) == []
+    stems = [re.sub(r"-[0-9a-f]{8}\.json$", "", o.path.name) for o in outcomes]
+    assert stems == ["random", "attention", "lrp-mask-mask=ones"]
+
+
+def _times(rows: Path) -> Path:
+    return rows.with_name(rows.name.replace(".rows.jsonl", ".rows.times.jsonl"))
+
+
+def test_other_settings_are_other_files(job: Job) -> None:
+    first = {o.path for o in run(job, quiet)}
+    fewer = replace(job.data, examples=job.data.examples[:4])
+    for change in (
+        {"seed": 1},
+        {"operator": "delete"},
+        {"metrics": find_metrics("aopc")},
+        {"data": fewer},
+    ):
+        other = replace(job, explainers=find_explainers("random"), **change)  # type: ignore[arg-type]
+        (outcome,) = run(other, quiet)
+        assert outcome.path not in first
+    assert len(list(job.results.rglob("*.json"))) == 3 + 4
+
+
+def test_nothing_written_names_this_machine(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "zaphod"
+    folder = home / "my-model"
+    folder.mkdir(parents=True)
+    for name in ("USER", "LOGNAME", "USERNAME", "HOSTNAME"):
+        monkeypatch.setenv(name, "zaphod")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(socket, "gethostname", lambda: "heartofgold")
+    monkeypatch.setattr(platform, "node", lambda: "heartofgold")
+    outcomes = run(replace(job, model=replace(job.model, name=str(folder))), quiet)
+    assert outcomes[0].record.model.name == "my-model"
+    secrets = ["zaphod", "heartofgold", str(tmp_path), str(Path.home()), sys.prefix]
+    secrets.append(str(Path(faithbench.__file__).parents[1]))
+    paths = list(job.results.rglob("*"))
+    assert len([path for path in paths if path.is_file()]) == 9
+    for path in paths:
+        text = path.relative_to(job.results).as_posix()
+        text += path.read_text() if path.is_file() else ""
+        assert [secret for secret in secrets if secret in text] == []
+        assert re.findall(r'"(?:/|[A-Z]:\\)[^"]*"', text) == []
+
+
+def test_same_job_gives_the_same_bytes(job: Job, tmp_path: Path) -> None:
+    run(job, quiet)
+    run(replace(job, results=tmp_path / "again"), quiet)
+    first, again = content(job.results), content(tmp_path / "again")
+    assert len(first) == 9 and first == again
+
+
+def test_order_of_examples_changes_only_the_order(job: Job, tmp_path: Path) -> None:
+    turned = replace(job.data, examples=job.data.examples[::-1])
+    before = run(job, quiet)
+    after = run(replace(job, data=turned, results=tmp_path / "turned"), quiet)
+    for one, other in zip(before, after, strict=True):
+        assert [row.id for row in one.rows] == [f"e{i:02}" for i in range(13)]
+        assert other.rows == one.rows[::-1]
+        assert other.record.metrics["aopc"].mean == one.record.metrics["aopc"].mean
+
+
+def test_chunks_change_no_score(job: Job, tmp_path: Path) -> None:
+    whole = run(replace(job, chunk=13, results=tmp_path / "whole"), quiet)
+    alone = run(replace(job, chunk=1, results=tmp_path / "alone"), quiet)
+    for one, other in zip(whole, alone, strict=True):
+        assert [row.id for row in one.rows] == [row.id for row in other.rows]
+        for a, b in zip(one.rows, other.rows, strict=True):
+            assert (a.tokens, a.target, a.distinct_rows) == (b.tokens, b.target, b.distinct_rows)
+            assert a.scores == pytest.approx(b.scores, rel=1e-6, abs=1e-9)
+            assert a.values == pytest.approx(b.values, abs=1e-8)
+
+
+def test_unwritable_results_are_found_before_any_work(job: Job, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    before, seen = job.model.meter.total, []
+    with pytest.raises(FaithbenchError, match=r"cannot write results to .*; choose another folder"):
+        run(replace(job, results=tmp_path / "file" / "results"), lambda *said: seen.append(said))
+    assert job.model.meter.total == before and seen == []
+
+
+@pytest.fixture
+def expected(job: Job, tmp_path: Path) -> tuple[dict[str, Any], int]:
+    """What an uninterrupted run leaves, and its backward rows."""
+    whole = replace(job, results=tmp_path / "whole")
+    backwards = backwards_of(whole)
+    return content(whole.results), backwards
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 4, 5])
+def test_an_interrupted_run_continues(
+    job: Job, expected: tuple[dict[str, Any], int], chunks: int
+) -> None:
+    with pytest.raises(StoppedError):
+        run(job, stop_after(chunks))
+    assert list(job.results.rglob("*.json")) == []
+    partial = list(job.results.rglob(".partial/*.rows.jsonl"))
+    done = min(3 * chunks, 13)
+    assert [len(path.read_text().splitlines()) for path in partial] == [1 + done] * 3
+    saved = expected[1] - backwards_of(job)
+    # Finished examples are not explained again; with all of them done, nothing is.
+    assert saved == (expected[1] if chunks == 5 else BACKWARDS * done)
+    assert content(job.results) == expected[0]
+
+
+def test_several_interruptions_in_a_row(job: Job, expected: tuple[dict[str, Any], int]) -> None:
+    for chunks in (1, 2, 3, 4):
+        with pytest.raises(StoppedError):
+            run(job, stop_after(chunks))
+    run(job, quiet)
+    assert content(job.results) == expected[0]
+
+
+def test_interrupted_between_two_explainers_of_a_chunk(
+    job: Job, expected: tuple[dict[str, Any], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, calls = RowsFile.append, []
+
+    def failing(self: RowsFile, rows: Any) -> None:
+        calls.append(1)
+        if len(calls) == 5:  # the second explainer's rows of the second chunk
+            raise StoppedError
+        append(self, rows)
+
+    with monkeypatch.context() as patch, pytest.raises(StoppedError):
+        patch.setattr(RowsFile, "append", failing)
+        run(job, quiet)
+    lengths = [len(p.read_bytes().splitlines()) for p in job.results.rglob("*.rows.jsonl")]
+    assert sorted(lengths) == [4, 4, 7]
+    run(job, quiet)
+    assert content(job.results) == expected[0]
+
+
+def test_interrupted_while_finishing(
+    job: Job, expected: tuple[dict[str, Any], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = run_module.write
+
+    def failing(record: Any, path: Path) -> None:
+        if record.explainer.name == "attention":
+            raise StoppedError
+        write(record, path)
+
+    with monkeypatch.context() as patch, pytest.raises(StoppedError):
+        patch.setattr(run_module, "write", failing)
+        run(job, quiet)
+    assert [p.name[:6] for p in job.results.rglob("*.json")] == ["random"]
+    run(job, quiet)
+    assert content(job.results) == expected[0]
+
+
+def test_finished_results_are_computed_anew_and_replaced(
+    job: Job, expected: tuple[dict[str, Any], int]
+) -> None:
+    outcomes = run(job, quiet)
+    for outcome in outcomes:
+        outcome.path.write_text("old")
+        (outcome.path.parent / outcome.record.rows.file).write_text("old")
+    assert backwards_of(job) == expected[1]
+    assert content(job.results) == expected[0]
+
+
+def command(results: Path) -> list[str]:
+    words = "run --explainer random,attention --task sst2 --source bundled --limit 24 --batch 4"
+    return [sys.executable, "-m", "faithbench.cli", *words.split(), "--results", str(results)]
+
+
+def start(results: Path) -> subprocess.Popen[bytes]:
+    # One thread each: two of them run side by side on two cores.
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(results.parent),
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    return subprocess.Popen(
+        command(results),
+        env=environment,
+        cwd=results.parent,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def lines_in(results: Path) -> int:
+    found = [p.read_bytes().count(b"\n") for p in results.rglob(".partial/random-*.rows.jsonl")]
+    return max(found, default=0)
+
+
+def kill_at(results: Path, lines: int) -> int:
+    """Start the command, kill it once its rows file has so many lines; return what it had."""
+    process = start(results)
+    try:
+        while lines_in(results) < lines and process.poll() is None:
+            time.sleep(0.005)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        code = process.wait()
+    assert code == -signal.SIGKILL
+    assert list(results.rglob("*.json")) == []
+    return lines_in(results)
+
+
+def finish(results: Path) -> dict[str, Any]:
+    assert start(results).wait() == 0
+    return content(results)
+
+
+def test_a_process_killed_three_times_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    points = [1, 9, 17]  # right after the header, after two chunks, after four
+    results = tmp_path / "killed"
+    with ThreadPoolExecutor(1) as pool:
+        whole = pool.submit(finish, tmp_path / "whole")
+        lines = [kill_at(results, point) for point in points]
+        assert all(point <= found < 25 for point, found in zip(points, lines, strict=True))
+        assert finish(results) == whole.result()
+    (record,) = results.rglob("random-*.json")
+    assert read(record).task.n == 24 and len(content(results)) == 6
+    assert len(read_rows(record.with_name(read(record).rows.file))) == 24
