@@ -37,6 +37,11 @@ EXPLAINERS: dict[str, Entry] = {
             "AttCat", "Weigh each token's hidden state times gradient by the attention it receives."
         ),
     }),
+    **_built_in("attention", "flow", {
+        "attention-flow": (
+            "AttentionFlow", "Find the maximum flow through attention to each token."
+        ),
+    }),
     **_built_in("gradient", "gradient", {
         "gradient": ("Gradient", "Measure the gradient at each embedding."),
         "input-x-gradient": ("InputXGradient", "Multiply each embedding by its gradient."),
@@ -56,5 +61,26 @@ EXPLAINERS: dict[str, Entry] = {
         ),
         "lrp-rollout": ("LrpRollout", "Roll out attention relevance weighted by its gradient."),
         "lrp-mask": ("LrpMask", "Propagate relevance through important heads only."),
+    }),
+    **_built_in("decomposition", "decomposition", {
+        "alti": ("Alti", "Split each block's state into what every token adds to it."),
+        "value-zeroing": (
+            "ValueZeroing", "Zero each token's value and measure how block outputs turn."
+        ),
+    }),
+    **_built_in("perturbation", "perturbation", {
+        "occlusion": (
+            "Occlusion", "Replace tokens by the mask token and see how far the target falls."
+        ),
+        "leave-one-out": ("LeaveOneOut", "Delete tokens and see how far the target falls."),
+    }),
+    **_built_in("perturbation", "surrogate", {
+        "lime": ("Lime", "Fit a linear model to the probability of randomly masked texts."),
+        "kernel-shap": (
+            "KernelShap", "Estimate Shapley values by weighted regression on masked texts."
+        ),
+        "partition-shap": (
+            "PartitionShap", "Split Shapley credit down a balanced tree of neighbouring tokens."
+        ),
     }),
 }  # fmt: skip

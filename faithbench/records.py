@@ -51,13 +51,17 @@ class ModelFacts(Facts):
 
 
 class ExplainerFacts(Facts):
-    """Which explainer, from which package; `assets` maps a file it read to its sha256."""
+    """Which explainer, from which package; `assets` maps a file it read to its sha256.
+
+    `largest_gap` is how far, at most, scores miss the sum that the method promises.
+    """
 
     name: str
     package: str
     version: str
     settings: dict[str, bool | int | float | str]
     assets: dict[str, str]
+    largest_gap: float | None = None
 
 
 class ProtocolFacts(Facts):

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from faithbench.capture import embedding_leaf, readable
 from faithbench.errors import FaithbenchError
-from faithbench.function_modes import SAME_TENSOR, RuleMode, on_path, wide_softmax
+from faithbench.function_modes import SAME_TENSOR, RuleMode, on_path, widen
 from faithbench.models import inputs_of
 from faithbench.relevance_rules import (
     AddRule,
@@ -81,7 +81,7 @@ def run_relevance(
 class LrpRules(RuleMode):
     """Give every operation on the relevance path its rule; refuse one that has none."""
 
-    rule = "relevance rule"
+    name = "relevance"
 
     def __init__(self, heads: HeadRule | None = None) -> None:
         super().__init__()
@@ -108,7 +108,8 @@ class LrpRules(RuleMode):
 
     def softmax(self, scores: Tensor, dim: int = -1, **options: Any) -> Tensor:
         """Pass relevance through, and number the attention matrix by its block."""
-        result = apply(IdentityRule, scores, wide_softmax(scores.detach(), dim, **options))
+        wide = widen(scores.detach(), options.get("dtype"))
+        result = apply(IdentityRule, scores, torch.softmax(wide, dim))
         result.faithbench_block = self.blocks  # type: ignore[attr-defined]  # a mark, not data
         self.blocks += 1
         return result

@@ -75,6 +75,7 @@ def make_record(
             version=chosen.version,
             settings=dict(chosen.settings),
             assets=assets,
+            largest_gap=max((abs(row.gap) for row in rows if row.gap is not None), default=None),
         ),
         seed=seed,
         protocol=ProtocolFacts(version=PROTOCOL, operator=operator, erasure_token=erasure_token),

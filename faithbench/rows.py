@@ -35,6 +35,7 @@ class Row(Facts):
     distinct_rows: Count
     forwards: Count
     backwards: Count
+    gap: float | None = None
 
     @model_validator(mode="after")
     def _one_score_per_token(self) -> Self:
@@ -66,6 +67,7 @@ def make_row(
     distinct_rows: int,
     forwards: int,
     backwards: int,
+    gap: float | None = None,
 ) -> Row:
     """Build a row, scores to 7 significant digits, probability and values to 9 decimals.
 
@@ -92,6 +94,7 @@ def make_row(
         distinct_rows=distinct_rows,
         forwards=forwards,
         backwards=backwards,
+        gap=None if gap is None else significant(gap, 7),
     )
 
 

@@ -112,6 +112,10 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
         check_writable(folder)
         check_writable(folder / ".partial")
     encodings = [encode(job.model, e, job.data.task.evidence) for e in job.data.examples]
+    for chosen in job.explainers:
+        check = getattr(chosen.explainer, "check", None)
+        if check is not None:
+            check(job.model, encodings)
     # Neighbours of like length waste little padding; the cut never depends on what is done.
     order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
     chunks = [order[i : i + job.chunk] for i in range(0, len(order), job.chunk)]
@@ -179,6 +183,7 @@ def _compute(
                 distinct_rows=result.distinct_rows,
                 forwards=attribution.forwards,
                 backwards=attribution.backwards,
+                gap=attribution.gap,
             )
             rows.append((row, attribution.seconds))
         file.append([(row, seconds) for row, seconds in rows if row.id not in file.done])

@@ -54,7 +54,8 @@ def attribute(model: Model, chosen: Chosen, batch: Batch) -> list[Attribution]:
             f"explainer {chosen.name!r} gave scores of shape {tuple(scores.shape)} for tokens of "
             f"shape {tuple(batch.ids.shape)}; it must give one score per token"
         )
-    table = scores.detach().double().cpu().numpy()
+    table = scores.detach().cpu().double().numpy()
+    gaps = _gaps(chosen, model, batch, scores)
     attributions = []
     for row, encoding in enumerate(batch.encodings):
         own = table[row, : len(encoding.ids)][encoding.erasable]
@@ -71,9 +72,18 @@ def attribute(model: Model, chosen: Chosen, batch: Batch) -> list[Attribution]:
                 seconds=(elapsed + cost.shared_seconds) / count,
                 forwards=round(cost.forwards / count),
                 backwards=round(cost.backwards / count),
+                gap=gaps[row],
             )
         )
     return attributions
+
+
+def _gaps(chosen: Chosen, model: Model, batch: Batch, scores: torch.Tensor) -> list[float | None]:
+    """Ask an explainer that promises a sum how far it missed it, outside the clock."""
+    gaps = getattr(chosen.explainer, "gaps", None)
+    if gaps is None or len(model.heads) > 1:
+        return [None] * len(batch.ids)
+    return [float(gap) for gap in gaps(model, batch, scores)]
 
 
 def score(

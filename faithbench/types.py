@@ -81,7 +81,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Attribution:
-    """What an explainer said of one example: one score per erasable token, on the CPU."""
+    """What an explainer said of one example: one score per erasable token, on the CPU.
+
+    `gap` is how far the scores miss the sum that the method promises (completeness), for
+    explainers that have a method `gaps(model, batch, scores)`.
+    """
 
     encoding: Encoding
     target: int
@@ -89,6 +93,7 @@ class Attribution:
     seconds: float
     forwards: int
     backwards: int
+    gap: float | None = None
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ DATA: dict[str, Any] = {
         "version": "0.1.0",
         "settings": {"on": True, "steps": 1, "rate": 1.0, "mode": "a"},
         "assets": {"heads.json": SHA},
+        "largest_gap": 0.25,
     },
     "seed": 0,
     "protocol": {"version": 1, "operator": "mask", "erasure_token": "[MASK]"},

@@ -325,3 +325,15 @@ def test_a_metric_sees_the_case(tiny_model: Any, batch_of: Any) -> None:
         assert case.order.tolist() == rank(attribution.scores).tolist()
         assert case.target == attribution.target
         assert case.full.tolist() == answer.tolist()
+
+
+def test_the_completeness_gap_is_measured_outside_the_clock(tiny_model, batch_of) -> None:
+    model = tiny_model()
+    batch = batch_of(model, ["good film", "the plot is dull"], [0, 1])
+    (fine,) = find_explainers("integrated-gradients:steps=50")
+    (coarse,) = find_explainers("integrated-gradients:steps=1")
+    (other,) = find_explainers("random")
+    assert all(abs(a.gap) < 1e-9 for a in attribute(model, fine, batch))
+    assert all(abs(a.gap) > 1e-6 for a in attribute(model, coarse, batch))
+    assert [a.gap for a in attribute(model, other, batch)] == [None, None]
+    assert [a.forwards for a in attribute(model, fine, batch)] == [50, 50]

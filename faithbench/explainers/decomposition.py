@@ -58,8 +58,7 @@ class Alti:
     ALTI's released code adds the layer norm's eps to the state and 1e-6 to each difference;
     here eps is where the model has it. The paper knows only blocks that end with a layer norm.
     In GPT-2, whose blocks begin with one, the state is what ln_2 makes of the residual sum, or
-    with two layer norms what the next block's ln_1 (after the last block ln_f) makes of the
-    block's output. A row to which nothing contributes stays 0.
+    with two what the next ln_1 (at last ln_f) makes of the output. Rows of zeros stay zeros.
     """
 
     variant: str = "alti"
@@ -97,9 +96,8 @@ class ValueZeroing:
     Value Zeroing, Mohebbi et al. 2023: the cosine distance between a block's outputs with and
     without token j's value vector (in all heads, attention weights kept), each row divided by
     its sum. `rollout` multiplies the blocks' matrices, without an identity; otherwise the
-    last block's is read. In GPT-2 the last block's output is taken before ln_f. Every token
-    sends one row through every block, which is charged as one forward pass for each token of
-    each example; without rollout as one block's share of that.
+    last block's is read. In GPT-2 the last block's output is taken before ln_f. Each token
+    sends one row through each block: charged as a forward, or without rollout a block's share.
     """
 
     rollout: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from faithbench.capture import capture
 from faithbench.errors import FaithbenchError
 from faithbench.flow import max_flows
 from faithbench.models import Model
-from faithbench.types import Batch
+from faithbench.types import Batch, Encoding
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,21 @@ class AttentionFlow:
 
     max_tokens: int = 128
 
+    def check(self, model: Model, encodings: Sequence[Encoding]) -> None:
+        """Refuse inputs that are too long; a run asks this before any work."""
+        self._check_length(max(len(encoding.ids) for encoding in encodings))
+
+    def _check_length(self, longest: int) -> None:
+        if longest > self.max_tokens:
+            raise FaithbenchError(
+                f"attention flow was asked for an input of {longest} tokens and takes at most "
+                f"{self.max_tokens}; set max_tokens higher, or choose rollout"
+            )
+
     def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
         """Return the maximum flow to each token; padding gets 0."""
         lengths = [int(n) for n in batch.attention.sum(dim=1)]
-        if max(lengths) > self.max_tokens:
-            raise FaithbenchError(
-                f"attention flow was asked for an input of {max(lengths)} tokens and takes at most "
-                f"{self.max_tokens}; set max_tokens higher, or choose rollout"
-            )
+        self._check_length(max(lengths))
         seen = capture(model, batch)
         scores = torch.zeros_like(seen.attentions[0][:, 0, 0])
         for row, size in enumerate(lengths):

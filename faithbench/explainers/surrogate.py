@@ -102,8 +102,8 @@ class PartitionShap:
     evaluations: int = 256
 
     def __post_init__(self) -> None:
-        rows = self.evaluations
-        _check("partition-shap", "evaluations", rows, rows >= 4, "at least 4")
+        enough = self.evaluations >= 4
+        _check("partition-shap", "evaluations", self.evaluations, enough, "at least 4")
 
     def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
         """Return the Owen values."""
@@ -176,8 +176,7 @@ def fit_shapley(keep: Bools, values: Floats, weights: Floats, ridge: float) -> F
     """Return the scores that sum to what the full text adds to the empty one and fit the rest."""
     rows, n = keep.shape
     equal = (values[1] - values[0]) / n
-    # Scores are equal shares plus what sums to 0, so the rows are centred: this enforces the
-    # sum, treats all tokens alike, and the least-norm solution stays on the plane.
+    # Equal shares plus what sums to 0: centred rows hold the sum and treat all tokens alike.
     size = keep[2:].sum(axis=1)
     x, y = keep[2:] - (size / n)[:, None], values[2:] - values[0] - size * equal
     root = np.sqrt(weights / weights.mean()) if len(weights) else weights

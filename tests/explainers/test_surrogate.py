@@ -47,8 +47,6 @@ EXPLAINERS = [Lime(), KernelShap(), PartitionShap()]
 
 @pytest.fixture(params=EXPLAINERS, ids=["lime", "kernel-shap", "partition-shap"])
 def explainer(request: pytest.FixtureRequest) -> Any:
-    if isinstance(request.param, PartitionShap):
-        pytest.importorskip("shap")
     return request.param
 
 
@@ -305,7 +303,7 @@ def test_kernel_shap_converges(tiny_model: Any, batch_of: Any) -> None:
         found = KernelShap(samples=samples)(model, batch)[0, 1:-1].numpy()
         errors.append(float(np.sqrt(((found - expected) ** 2).mean()) / spread))
     assert errors == sorted(errors, reverse=True)
-    assert errors[1] < 0.2 and errors[3] < 0.05 and errors[4] < 1e-9
+    assert errors[1] < 0.05 and errors[3] < 0.01 and errors[4] < 1e-9
 
 
 @pytest.mark.parametrize("name", ["s1_len8", "s2_len12", "s3_len24", "s5_pair17"])
@@ -366,7 +364,6 @@ def tree_orders(start: int, stop: int) -> list[list[int]]:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8])
 def test_partition_shap_gives_owen_values(n: int, tiny_model: Any, batch_of: Any) -> None:
-    pytest.importorskip("shap")
     model = tiny_model("bert", 3)
     batch = batch_of(model, [" ".join(LONG.split()[:n])], [1])
     expected = mean_marginals(n, game(model, batch), tree_orders(0, n))
@@ -379,7 +376,6 @@ def test_partition_shap_gives_owen_values(n: int, tiny_model: Any, batch_of: Any
 
 
 def test_partition_shap_is_complete_within_any_budget(tiny_model: Any, batch_of: Any) -> None:
-    pytest.importorskip("shap")
     model = tiny_model("bert")
     batch = batch_of(model, ["good " + LONG, "good film"], [1, 0])
     expected = [drop_of_all(model, batch, row) for row in range(2)]
@@ -397,7 +393,6 @@ def test_partition_shap_is_complete_within_any_budget(tiny_model: Any, batch_of:
 
 def test_the_global_seed_is_neither_read_nor_moved(tokenizer: Any, batch_of: Any) -> None:
     """shap breaks ties by numpy's global generator; here there are sixteen equal spans."""
-    pytest.importorskip("shap")
     model = additive_model(tokenizer, {"good": 0.03, "film": 0.01})
     batch = batch_of(model, ["good good film film " * 4])
     np.random.seed(1)
