@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Operation = Callable[..., Any]
+Curve = Callable[[Tensor], Tensor]
 
 
 class RuleMode(TorchFunctionMode):
     """Give every call on the way of gradients its rule: operations and activation modules.
 
     A subclass lists its `rules`, each called as rule(mode, operation, *arguments), and says in
-    `activate` what becomes of an activation module; `name` is what messages call its rules.
+    `curve` what becomes of element-wise functions; `name` is what messages call its rules.
     """
 
     name = "backward"
@@ -54,9 +55,17 @@ class RuleMode(TorchFunctionMode):
             raise self.missing(func)
         return rule(self, func, *args, **kwargs)
 
-    def activate(self, module: torch.nn.Module, x: Tensor, value: Tensor) -> Tensor:
-        """Return the value of one activation module, with a backward rule of its own."""
+    def curve(self, function: Curve, x: Tensor, value: Tensor) -> Tensor:
+        """Return the value f(x) of an element-wise function, with a backward rule of its own."""
         raise NotImplementedError
+
+    def elementwise(self, func: Operation, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """Apply the rule of element-wise functions to an operation."""
+
+        def function(x: Tensor) -> Tensor:
+            return self.keep(func, x, *args, **kwargs)
+
+        return self.curve(function, x, function(x.detach()))
 
     def keep(self, func: Operation, *args: Any, **kwargs: Any) -> Tensor:
         """Leave an operation and its gradient as they are."""
@@ -92,7 +101,7 @@ class RuleMode(TorchFunctionMode):
         if self._silent or not args[0].requires_grad:
             return output
         self._silent += 1
-        result = self.activate(module, args[0], output.detach())
+        result = self.curve(module.forward, args[0], output.detach())
         self._silent -= 1
         return result
 
@@ -145,7 +154,7 @@ class SlopeRule(Function):
         return (gradient * slope).to(ctx.dtype), None, None
 
 
-def derivative(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def derivative(function: Curve, x: Tensor) -> Tensor:
     """Return the derivative of an element-wise function at x."""
     with torch.enable_grad():
         leaf = x.detach().requires_grad_()

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from faithbench.capture import embedding_leaf, readable
 from faithbench.errors import FaithbenchError
-from faithbench.function_modes import SAME_TENSOR, RuleMode, on_path, widen
+from faithbench.function_modes import SAME_TENSOR, Curve, RuleMode, on_path, widen
 from faithbench.models import inputs_of
 from faithbench.relevance_rules import (
     AddRule,
@@ -102,7 +102,7 @@ class LrpRules(RuleMode):
             raise self.missing(func)
         return rule(self, *args, **kwargs)
 
-    def activate(self, _module: torch.nn.Module, x: Tensor, value: Tensor) -> Tensor:
+    def curve(self, _function: Curve, x: Tensor, value: Tensor) -> Tensor:
         """Pass relevance through an activation module."""
         return apply(IdentityRule, x, value)
 
