@@ -23,8 +23,11 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 @pytest.fixture(scope="session")
 def golden() -> dict[str, np.ndarray]:
     """Every copied reference array, by `<input>_nl<classes>/<key>`."""
-    with np.load(GOLDEN / "bert_cls.npz") as file:
-        return {key: file[key] for key in file.files}
+    found = {}
+    for name in ("bert_cls.npz", "white_box.npz"):
+        with np.load(GOLDEN / name) as file:
+            found |= {key: file[key] for key in file.files}
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,26 @@ import numpy as np
 import pytest
 import torch
 
-from explainers import ARCHITECTURES, CASES, reference_batch, reference_network, relative
+from explainers import (
+    ARCHITECTURES,
+    CASES,
+    reference_batch,
+    reference_network,
+    reference_values,
+    relative,
+)
 from faithbench.capture import run_capture
-from faithbench.explainers.attention import Attention, Rollout, read_row, roll_out
+from faithbench.explainers.attention import (
+    AttCat,
+    Attention,
+    AttentionXGradient,
+    Cam,
+    Gae,
+    GradCam,
+    Rollout,
+    read_row,
+    roll_out,
+)
 from faithbench.models import build_model
 
 TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]
@@ -84,3 +101,48 @@ def test_rollout_written_out(architecture: str, tiny_model: Any, batch_of: Any) 
             reached = reached @ (block[row, :, :length, :length].numpy().mean(0) + np.eye(length))
         np.testing.assert_allclose(found[row, :length], reached / 4, atol=1e-12)
         assert not found[row, length:].any()
+
+
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_reference_values_with_gradients(
+    name: str, classes: int, golden: Any, tokenizer: Any
+) -> None:
+    """GAE always; the others where nothing is padded, since published code averages over padding.
+
+    What they give on a padded input is then what they give on the same input without it.
+    """
+    model = build_model(
+        "reference", reference_network(classes), tokenizer, labels=tuple("abc"[:classes])
+    )
+    batch = reference_batch(golden, name, classes)
+    expected = reference_values(golden, name, classes, "GAE/row0")
+    assert relative(Gae()(model, batch)[:, 1:], expected) < 1e-12
+    if "pad" not in name:
+        for explainer, key in ((AttCat(), "AttCAT/transcam"), (Cam(), "ML/cam")):
+            expected = reference_values(golden, name, classes, key)
+            found = explainer(model, batch)[:, 1:]
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14, err_msg=key)
+        check_grad_cam(model, batch, reference_values(golden, name, classes, "ML/attn_gradcam"))
+
+
+def check_grad_cam(model: Any, batch: Any, expected: np.ndarray) -> None:
+    """Scale to 0..1 over the whole matrix, as published code does: NaN where all is 0."""
+    seen = run_capture(model.eager(), batch)
+    weights = seen.attention_gradients[-1].mean(dim=(2, 3), keepdim=True)
+    matrix = (weights * seen.attentions[-1]).mean(dim=1).clamp(min=0)
+    found = GradCam()(model, batch)[:, 1:]
+    for row, values in enumerate(expected):
+        if np.isnan(values).any():
+            assert not found[row].any()
+        else:
+            low, high = matrix[row].min(), matrix[row].max()
+            np.testing.assert_allclose((found[row] - low) / (high - low), values, atol=1e-10)
+
+
+def test_attention_times_gradient_by_hand(tiny_model: Any, batch_of: Any) -> None:
+    model = tiny_model()
+    batch = batch_of(model, TEXTS, [0, 1, 0])
+    seen = run_capture(model.eager(), batch)
+    heads = (seen.attentions[-1] * seen.attention_gradients[-1])[:, :, 0].numpy()
+    found = AttentionXGradient()(model, batch).numpy()
+    np.testing.assert_allclose(found, heads.sum(axis=1) / 4, atol=1e-15)
