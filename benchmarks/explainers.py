@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from results import write_section
 from tabulate import tabulate
 
 from faithbench.data import load_dataset
@@ -25,8 +24,9 @@ from faithbench.selection import find_explainers
 from faithbench.sharing import release
 from faithbench.tasks import load_task
 from faithbench.types import Encoding, Example
+from results import write_section
 
-BATCHES = (8, 16, 32, 64, 128)
+BATCHES = (8, 16, 32)
 SAMPLES = 128
 WHITE_BOX = (
     "attention,rollout,attention-x-gradient,gae,grad-cam,cam,attcat,gradient,input-x-gradient,"
@@ -50,16 +50,18 @@ def main() -> None:
     parser.add_argument("--peer", help="a Python that has interpreto and torch")
     parser.add_argument("--short", type=int, default=64)
     parser.add_argument("--long", type=int, default=8)
+    parser.add_argument("--longest", type=int, default=160, help="tokens of a long text, at most")
     options = parser.parse_args()
     torch.set_num_threads(1)
     task = load_task("sst2")
     model = load_model("bundled:sst2", labels=task.labels)
     data = load_dataset(task, source="folder", folder=options.data, limit=options.short)
     short = _texts(model, "SST", list(data.examples))
-    long = _texts(model, "IMDb", _imdb(options.data, options.long))
+    long = _texts(model, "IMDb", _imdb(model, options.data, options.long, options.longest))
     lines = [*_shared(model, short)]
     for texts in (short, long):
         lines += _against_captum(model, texts)
+        print(*lines, sep="\n", flush=True)
         lines += _against_interpreto(model, texts, options.peer) if options.peer else []
     lines += _memory(model, long)
     body = tabulate(
@@ -81,12 +83,20 @@ def _texts(model: Model, name: str, examples: list[Example]) -> Texts:
     return Texts(title, encodings, [int(t) for t in answers.argmax(axis=1)])
 
 
-def _imdb(folder: Path, count: int) -> list[Example]:
+def _imdb(model: Model, folder: Path, count: int, longest: int) -> list[Example]:
+    """Take the first reviews that are no longer than asked: peers need minutes per long text."""
     import gzip
 
+    found: list[Example] = []
     with gzip.open(folder / "imdb" / "test.jsonl.gz", "rt") as file:
-        rows = [json.loads(next(file)) for _ in range(count)]
-    return [Example(row["id"], row["text"], int(row["label"])) for row in rows]
+        for line in file:
+            row = json.loads(line)
+            example = Example(row["id"], row["text"], int(row["label"]))
+            if 0.75 * longest <= len(encode(model, example).ids) <= longest:
+                found.append(example)
+            if len(found) == count:
+                break
+    return found
 
 
 def _ours(model: Model, texts: Texts, name: str, batch: int = 16) -> float:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from results import best_seconds, write_section
 from scipy.stats import kendalltau
 from tabulate import tabulate
 
@@ -24,6 +23,7 @@ from faithbench.selection import find_explainers
 from faithbench.sharing import release
 from faithbench.tasks import load_task
 from faithbench.types import Encoding
+from results import best_seconds, write_section
 
 
 def main() -> None:

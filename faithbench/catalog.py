@@ -54,6 +54,11 @@ EXPLAINERS: dict[str, Entry] = {
             "GradientShap", "Average gradients at random points between a baseline and the input."
         ),
     }),
+    **_built_in("gradient", "deep_shap", {
+        "deep-shap": (
+            "DeepShap", "Split the logit's difference to a baseline by DeepLIFT multipliers."
+        ),
+    }),
     **_built_in("relevance", "relevance", {
         "lrp": ("Lrp", "Propagate relevance down to the embeddings."),
         "lrp-partial": (
@@ -61,6 +66,9 @@ EXPLAINERS: dict[str, Entry] = {
         ),
         "lrp-rollout": ("LrpRollout", "Roll out attention relevance weighted by its gradient."),
         "lrp-mask": ("LrpMask", "Propagate relevance through important heads only."),
+    }),
+    **_built_in("relevance", "attn_lrp", {
+        "attn-lrp": ("AttnLrp", "Propagate relevance through attention and softmax."),
     }),
     **_built_in("decomposition", "decomposition", {
         "alti": ("Alti", "Split each block's state into what every token adds to it."),
