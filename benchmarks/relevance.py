@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from scipy.stats import kendalltau
+from tables import best_seconds, write_section
 from tabulate import tabulate
 
 from faithbench.capture import run_capture
@@ -23,7 +24,6 @@ from faithbench.selection import find_explainers
 from faithbench.sharing import release
 from faithbench.tasks import load_task
 from faithbench.types import Encoding
-from results import best_seconds, write_section
 
 
 def main() -> None:

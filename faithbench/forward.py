@@ -29,7 +29,7 @@ class Engine:
     """
 
     model: Model
-    budget: int = 2048
+    budget: int = 1024
     asked: int = 0
     distinct: int = 0
     _known: dict[bytes, Floats] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 
 from faithbench.capture import embedding_leaf
 from faithbench.errors import FaithbenchError
@@ -52,23 +53,34 @@ def sum_gradients(
     """Sum weighed gradients of the target's logit over `count` points of each example.
 
     `place` gives the embeddings [points, tokens, width] of some points, `weigh` what their
-    gradients add. Points of all examples share passes of at most TOKENS padded tokens.
+    gradients add. Points of all examples of one length share passes of at most TOKENS tokens:
+    without padding there is no mask, and attention is quicker.
     """
-    network, size = model.network, batch.ids.shape[1]
-    points = [(row, step) for row in range(len(batch.ids)) for step in range(count)]
+    network = model.network
     total = torch.zeros_like(embed(model, batch.ids))
-    chunk = max(1, TOKENS // size)
-    for start in range(0, len(points), chunk):
-        part = points[start : start + chunk]
-        rows = torch.tensor([row for row, _ in part], device=batch.ids.device)
-        with torch.enable_grad(), embedding_leaf(network, place(part)) as leaf:
-            inputs = inputs_of(network, batch.ids[rows], batch.types[rows], batch.attention[rows])
-            logits = network(**inputs)[batch.head]
-            chosen = logits.gather(1, batch.targets[rows, None]).sum()
-            (gradient,) = torch.autograd.grad(chosen, leaf[0])
-        model.meter.charge(forwards=len(part), backwards=len(part))
-        total = total.index_add(0, rows, weigh(part, gradient))
+    for size, examples in _by_length(batch).items():
+        points = [(row, step) for row in examples for step in range(count)]
+        chunk = max(1, TOKENS // size)
+        for start in range(0, len(points), chunk):
+            part = points[start : start + chunk]
+            rows = torch.tensor([row for row, _ in part], device=batch.ids.device)
+            inputs = (t[rows, :size] for t in (batch.ids, batch.types, batch.attention))
+            with torch.enable_grad(), embedding_leaf(network, place(part)[:, :size]) as leaf:
+                logits = network(**inputs_of(network, *inputs))[batch.head]
+                chosen = logits.gather(1, batch.targets[rows, None]).sum()
+                (gradient,) = torch.autograd.grad(chosen, leaf[0])
+            model.meter.charge(forwards=len(part), backwards=len(part))
+            padded = F.pad(gradient, (0, 0, 0, total.shape[1] - size))
+            total = total.index_add(0, rows, weigh(part, padded))
     return total
+
+
+def _by_length(batch: Batch) -> dict[int, list[int]]:
+    """Group the examples of a batch by their number of real tokens."""
+    groups: dict[int, list[int]] = {}
+    for row, size in enumerate(batch.attention.sum(dim=1).tolist()):
+        groups.setdefault(size, []).append(row)
+    return groups
 
 
 def target_logits(model: Model, batch: Batch, embeddings: torch.Tensor) -> torch.Tensor:

@@ -45,7 +45,7 @@ class Job:
     operator: Operator = "mask"
     seed: int = 0
     chunk: int = 16
-    budget: int = 2048
+    budget: int = 1024
 
 
 @dataclass(frozen=True)

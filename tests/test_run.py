@@ -444,3 +444,12 @@ def test_a_process_killed_three_times_ends_in_the_same_bytes(tmp_path: Path) -> 
     (record,) = results.rglob("random-*.json")
     assert read(record).task.n == 24 and len(content(results)) == 6
     assert len(read_rows(record.with_name(read(record).rows.file))) == 24
+
+
+def test_an_explainer_that_cannot_serve_says_so_before_any_work(job: Job) -> None:
+    job = replace(job, explainers=find_explainers("random,attention-flow:max_tokens=3"))
+    before = job.model.meter.total
+    with pytest.raises(FaithbenchError, match="takes at most 3; set max_tokens higher"):
+        run(job, quiet)
+    assert job.model.meter.total == before
+    assert not list(job.results.rglob("*.jsonl"))
