@@ -18,8 +18,9 @@ from tables import write_section
 from tabulate import tabulate
 
 from faithbench.data import load_dataset
+from faithbench.encoding import collate, encode, inputs_of
 from faithbench.forward import engine_of
-from faithbench.models import Model, collate, encode, inputs_of, load_model
+from faithbench.models import Model, load_model
 from faithbench.scoring import attribute
 from faithbench.selection import find_explainers
 from faithbench.sharing import release
@@ -267,7 +268,8 @@ def _memory(model: Model, texts: Texts) -> list[tuple[str, ...]]:
     script = (
         "import re, sys, torch; torch.set_num_threads(1)\n"
         "from pathlib import Path\n"
-        "from faithbench.models import collate, encode, load_model\n"
+        "from faithbench.encoding import collate, encode\n"
+        "from faithbench.models import load_model\n"
         "from faithbench.scoring import attribute\n"
         "from faithbench.selection import find_explainers\n"
         "from faithbench.types import Example\n"

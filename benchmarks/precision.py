@@ -13,9 +13,10 @@ from tabulate import tabulate
 
 from faithbench.catalog import EXPLAINERS
 from faithbench.data import load_dataset
+from faithbench.encoding import collate, encode
 from faithbench.erasure import rank
 from faithbench.forward import engine_of
-from faithbench.models import collate, encode, load_model
+from faithbench.models import load_model
 from faithbench.scoring import attribute
 from faithbench.selection import find_explainers
 from faithbench.sharing import release

@@ -16,8 +16,9 @@ from tabulate import tabulate
 
 from faithbench.capture import run_capture
 from faithbench.data import load_dataset
+from faithbench.encoding import collate, encode
 from faithbench.erasure import rank
-from faithbench.models import Model, collate, encode, load_model
+from faithbench.models import Model, load_model
 from faithbench.relevance import run_relevance
 from faithbench.scoring import attribute
 from faithbench.selection import find_explainers

@@ -10,13 +10,14 @@ import torch
 
 from faithbench.capture import capture
 from faithbench.data import Dataset
+from faithbench.encoding import collate, encode
 from faithbench.errors import FaithbenchError
 from faithbench.evaluation import predict
 from faithbench.explainers.relevance import relevance_pass, weighted_rollout
 from faithbench.forward import Engine
 from faithbench.heads import Calibration, HeadStatistics, Trial, count_heads, select
 from faithbench.metrics import METRICS
-from faithbench.models import Model, collate, encode
+from faithbench.models import Model
 from faithbench.relevance_rules import HeadRule
 from faithbench.scoring import score
 from faithbench.sharing import release

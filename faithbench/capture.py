@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError
-from faithbench.models import Model, inputs_of
+from faithbench.models import Model
 from faithbench.sharing import shared
 from faithbench.types import Batch
 

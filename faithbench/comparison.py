@@ -10,7 +10,8 @@ from rich.text import Text
 
 from faithbench.data import Dataset
 from faithbench.display import heat_map
-from faithbench.models import Model, encode
+from faithbench.encoding import encode
+from faithbench.models import Model
 from faithbench.run import Outcome
 from faithbench.stats import holm, signed_rank
 

@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError
-from faithbench.models import inputs_of
 from faithbench.types import Batch
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from faithbench.capture import embedding_leaf
+from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError
 from faithbench.function_modes import (
     ELEMENTWISE,
@@ -47,7 +48,6 @@ from faithbench.function_modes import (
     on_path,
     widen,
 )
-from faithbench.models import inputs_of
 from faithbench.relevance_rules import apply
 from faithbench.types import Batch
 

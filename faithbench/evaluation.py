@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from faithbench.data import Dataset
+from faithbench.encoding import encode
 from faithbench.forward import Engine
-from faithbench.models import Model, encode
+from faithbench.models import Model
 from faithbench.types import Encoding, Floats
 
 

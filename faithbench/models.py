@@ -1,29 +1,24 @@
-"""The one door to transformers: load, place, tokenise, and map tokens to words."""
+"""The one door to transformers: find, load and place a network and its tokenizer."""
 
 from __future__ import annotations
 
 import copy
 import json
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
+from faithbench.erasure import Operator
 from faithbench.errors import FaithbenchError
 from faithbench.meter import Meter
-from faithbench.types import Batch, Encoding, Example
-from faithbench.weights import BUNDLED, Found, locate, sha256_of_weights
-from faithbench.words import word_spans, words_of_tokens
+from faithbench.weights import Found, locate, sha256_of_weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-Operator = Literal["mask", "delete", "pad"]
-Evidence = Literal["text", "text_b", "both"]
 DTYPES = {
     "float32": torch.float32,
     "float64": torch.float64,
@@ -201,117 +196,6 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def encode(model: Model, example: Example, evidence: Evidence = "text") -> Encoding:
-    """Tokenise one example, mark what may be erased, and map tokens to words."""
-    pair = () if example.text_b is None else (example.text_b,)
-    try:
-        tokens = model.tokenizer(
-            example.text,
-            *pair,
-            truncation="only_first" if evidence == "text" else "longest_first",
-            max_length=model.max_tokens,
-            return_offsets_mapping=True,
-            return_token_type_ids=True,
-            return_overflowing_tokens=True,
-        )
-    except Exception as error:  # tokenizers raises nothing narrower
-        if "Truncation error" not in str(error):
-            raise
-        raise FaithbenchError(
-            f"example {example.id!r}: its second text leaves no room for the first within the "
-            f"{model.max_tokens} tokens of model {model.name!r}; shorten it"
-        ) from error
-    first = tokens.encodings[0]
-    # With stride 0, each overflowing piece holds text that the model will not read; of a pair,
-    # it repeats the second text.
-    cut = sum(sum(1 for s in e.sequence_ids if s == 0) for e in tokens.encodings[1:])
-    sides = np.array([-1 if s is None else s for s in first.sequence_ids])
-    allowed = {"text": (0,), "text_b": (1,), "both": (0, 1)}[evidence]
-    spans_a, spans_b = word_spans(example.text), word_spans(example.text_b or "")
-    words_a = words_of_tokens(first.offsets, spans_a)
-    words_b = words_of_tokens(first.offsets, spans_b)
-    words_b = np.where(words_b >= 0, words_b + len(spans_a), -1)
-    ids = np.array(first.ids, dtype=np.int64)
-    encoding = Encoding(
-        example=example,
-        ids=ids,
-        types=np.array(first.type_ids, dtype=np.int64),
-        erasable=np.isin(sides, allowed),
-        words=np.select([sides == 0, sides == 1], [words_a, words_b], -1),
-        spans=tuple(first.offsets),
-        word_spans=spans_a + spans_b,
-        truncated=cut if pair == () or evidence == "text" else int(len(tokens.encodings) > 1),
-    )
-    _check_readable(model, encoding)
-    return encoding
-
-
-def _check_readable(model: Model, encoding: Encoding) -> None:
-    """Refuse a text of which the model sees nothing."""
-    seen = encoding.ids[encoding.erasable]
-    unknown = model.tokenizer.unk_token_id
-    if len(seen) and not (unknown is not None and (seen == unknown).all()):
-        return
-    found = "no token" if not len(seen) else "only unknown characters"
-    raise FaithbenchError(
-        f"example {encoding.example.id!r}: model {model.name!r} finds {found} in "
-        f"{encoding.example.text[:40]!r}; give a text in the model's language"
-    )
-
-
-def collate(
-    model: Model,
-    encodings: Sequence[Encoding],
-    targets: Sequence[int] | Sequence[tuple[int, int]],
-    seeds: Sequence[int],
-) -> Batch:
-    """Pad encodings on the right into one batch on the model's device.
-
-    A classifier's target is a class; a question answerer's is its start and end position.
-    """
-    ids, types, attention = pad_rows(
-        [(e.ids, e.types) for e in encodings], int(model.network.config.pad_token_id)
-    )
-    erasable = np.zeros(ids.shape, dtype=bool)
-    for row, encoding in enumerate(encodings):
-        erasable[row, : len(encoding.ids)] = encoding.erasable
-    device = model.device
-    return Batch(
-        encodings=tuple(encodings),
-        ids=torch.tensor(ids, device=device),
-        types=torch.tensor(types, device=device),
-        attention=torch.tensor(attention, device=device),
-        erasable=torch.tensor(erasable, device=device),
-        targets=torch.tensor(list(targets), device=device),
-        seeds=tuple(seeds),
-    )
-
-
-def pad_rows(
-    rows: Sequence[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]], pad_id: int
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Stack rows of ids and types to the longest one; the third array marks real tokens."""
-    longest = max(len(ids) for ids, _ in rows)
-    ids = np.full((len(rows), longest), pad_id, dtype=np.int64)
-    types = np.zeros((len(rows), longest), dtype=np.int64)
-    attention = np.zeros((len(rows), longest), dtype=np.int64)
-    for i, (row_ids, row_types) in enumerate(rows):
-        ids[i, : len(row_ids)] = row_ids
-        types[i, : len(row_ids)] = row_types
-        attention[i, : len(row_ids)] = 1
-    return ids, types, attention
-
-
-def inputs_of(
-    network: PreTrainedModel, ids: torch.Tensor, types: torch.Tensor, attention: torch.Tensor
-) -> dict[str, torch.Tensor]:
-    """Name the tensors as this architecture wants them: not all know segments."""
-    inputs = {"input_ids": ids, "attention_mask": attention}
-    if getattr(network.config, "type_vocab_size", 0) > 1:
-        inputs["token_type_ids"] = types
-    return inputs
-
-
 def _merge_adapter(network: PreTrainedModel, adapter: Path) -> PreTrainedModel:
     """Add a LoRA adapter and its head into the weights."""
     from peft import PeftModel
@@ -329,6 +213,3 @@ def quieten() -> None:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-
-
-__all__ = ["BUNDLED", "Model", "build_model", "collate", "encode", "load_model", "pad_rows"]

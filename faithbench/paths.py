@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 
 from faithbench.capture import embedding_leaf
+from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError
-from faithbench.models import Model, inputs_of
+from faithbench.models import Model
 from faithbench.types import Batch
 
 Baseline = Literal["zero", "pad", "mask"]

@@ -17,9 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from faithbench.capture import embedding_leaf, readable
+from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError
 from faithbench.function_modes import SAME_TENSOR, Curve, RuleMode, on_path, widen
-from faithbench.models import inputs_of
 from faithbench.relevance_rules import (
     AddRule,
     AttentionValueRule,

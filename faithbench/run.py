@@ -16,12 +16,13 @@ import torch
 
 from faithbench.checkpoint import RowsFile, open_rows
 from faithbench.data import Dataset
+from faithbench.encoding import collate, encode
 from faithbench.erasure import Operator
 from faithbench.evaluation import predict
 from faithbench.files import check_writable
 from faithbench.forward import Engine
 from faithbench.metrics import Metric
-from faithbench.models import Model, collate, encode
+from faithbench.models import Model
 from faithbench.records import Record, write
 from faithbench.reporting import make_record, public_name
 from faithbench.rows import Row, make_row, times_path

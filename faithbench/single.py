@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from faithbench.encoding import collate, encode
 from faithbench.evaluation import predict
 from faithbench.forward import Engine
-from faithbench.models import Model, collate, encode
+from faithbench.models import Model
 from faithbench.scoring import attribute, seed_of
 from faithbench.selection import Chosen
 from faithbench.sharing import release

@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
+from faithbench.encoding import collate, encode
 from faithbench.forward import engine_of
-from faithbench.models import Model, collate, encode
+from faithbench.models import Model
 from faithbench.scoring import explain
 from faithbench.sharing import release
 from faithbench.tiny import ARCHITECTURES, tiny_model

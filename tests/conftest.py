@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -16,8 +16,6 @@ import pytest
 import torch
 
 GOLDEN = Path(__file__).parent / "golden"
-WORDS = ["good", "bad", "film", "the", "a", "plot", "is", "not", "very", "great", "dull", "and"]
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 @pytest.fixture(scope="session")
@@ -38,102 +36,20 @@ def golden_masks() -> dict[str, list[list[int]]]:
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    """A tokenizer with word pieces: `word` is whole, `wordly` is word + ##ly."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
+    """A tokenizer with word pieces: `good` is whole, `goodly` is good + ##ly."""
+    from faithbench.tiny import tiny_tokenizer
 
-    entries = [*SPECIAL, *WORDS, *(f"##{piece}" for piece in ("ly", "s", "ing")), ".", ",", "'"]
-    entries += [f"w{i}" for i in range(60)]
-    inner = Tokenizer(
-        models.WordPiece({word: i for i, word in enumerate(entries)}, unk_token="[UNK]")
-    )
-    inner.normalizer = normalizers.BertNormalizer()
-    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    inner.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=inner,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        model_max_length=64,
-    )
-
-
-def _config(architecture: str, classes: int, vocabulary: int):
-    import transformers
-
-    sizes = {
-        "vocab_size": vocabulary,
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 48,
-        "max_position_embeddings": 70,
-        "pad_token_id": 0,
-        "num_labels": classes,
-    }
-    kinds = {
-        "bert": transformers.BertConfig,
-        "roberta": transformers.RobertaConfig,
-        "distilbert": transformers.DistilBertConfig,
-        "electra": transformers.ElectraConfig,
-        "albert": transformers.AlbertConfig,
-        "gpt2": transformers.GPT2Config,
-    }
-    if architecture == "distilbert":
-        sizes["hidden_dim"] = sizes.pop("intermediate_size")
-        sizes |= {"dim": sizes.pop("hidden_size"), "n_layers": sizes.pop("num_hidden_layers")}
-        sizes["n_heads"] = sizes.pop("num_attention_heads")
-    if architecture in ("electra", "albert"):
-        sizes["embedding_size"] = 16
-    if architecture == "gpt2":
-        sizes = {
-            "vocab_size": vocabulary,
-            "n_embd": 32,
-            "n_layer": 2,
-            "n_head": 4,
-            "n_positions": 70,
-            "pad_token_id": 0,
-            "num_labels": classes,
-        }
-    return kinds[architecture](**sizes)
-
-
-TinyModel = Callable[..., "object"]
+    return tiny_tokenizer()
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tokenizer):
-    """Build (once per kind) a random classifier whose biases and norms are not trivial."""
-    from faithbench.models import build_model
+def tiny_model():
+    """Build, once per kind, a random classifier whose biases and norms are not trivial."""
+    from faithbench import tiny
 
-    made = {}
-
+    @cache
     def build(architecture: str = "bert", classes: int = 2, dtype: torch.dtype = torch.float64):
-        from transformers import AutoModelForSequenceClassification
-
-        key = (architecture, classes, dtype)
-        if key not in made:
-            config = _config(architecture, classes, len(tokenizer))
-            torch.manual_seed(0)
-            network = AutoModelForSequenceClassification.from_config(config)
-            with torch.no_grad():
-                for parameter in network.parameters():
-                    parameter.add_(torch.randn_like(parameter) * 0.1)
-            made[key] = build_model(
-                f"tiny-{architecture}",
-                network.to(dtype),
-                tokenizer,
-                labels=tuple(f"class {i}" for i in range(classes)),
-                weights_sha256=f"{architecture}-{classes}",
-            )
-        return made[key]
+        return tiny.tiny_model(architecture, classes, dtype)
 
     return build
 
@@ -141,7 +57,7 @@ def tiny_model(tokenizer):
 @pytest.fixture(scope="session")
 def batch_of():
     """Collate texts for a model: `batch_of(model, ["good film", ...], targets=[...])`."""
-    from faithbench.models import collate, encode
+    from faithbench.encoding import collate, encode
     from faithbench.types import Example
 
     def build(model, texts: list[str], targets: list[int] | None = None, evidence: str = "text"):

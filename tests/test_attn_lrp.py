@@ -16,9 +16,9 @@ from torch.overrides import resolve_name
 
 from faithbench.attn_lrp import AttnLrpRules, run_attn_lrp
 from faithbench.capture import embedding_leaf, run_capture
+from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError
 from faithbench.function_modes import ELEMENTWISE
-from faithbench.models import inputs_of
 
 TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]
 TARGETS = [0, 1, 1]

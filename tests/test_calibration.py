@@ -13,6 +13,7 @@ from builders import make_task
 
 from faithbench.calibration import PAPER, XI_POSITIONAL, XI_SYNTACTIC, calibrate
 from faithbench.data import Dataset
+from faithbench.encoding import collate, encode
 from faithbench.errors import FaithbenchError
 from faithbench.evaluation import predict
 from faithbench.forward import Engine
@@ -24,7 +25,7 @@ from faithbench.heads import (
     write_heads,
 )
 from faithbench.metrics import METRICS
-from faithbench.models import Model, build_model, collate, encode
+from faithbench.models import Model, build_model
 from faithbench.scoring import attribute, score
 from faithbench.selection import find_explainers
 from faithbench.types import Example

@@ -17,9 +17,9 @@ from torch.overrides import resolve_name
 
 from faithbench.capture import embedding_leaf, run_capture
 from faithbench.deep_lift import CURVES, DeepLiftRules, run_deep_lift
+from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError
 from faithbench.function_modes import ELEMENTWISE
-from faithbench.models import inputs_of
 from faithbench.types import Batch
 
 TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from faithbench import display
 from faithbench.display import heat_map, progress_on, results_table
-from faithbench.models import encode
+from faithbench.encoding import encode
 from faithbench.records import Record
 from faithbench.types import Encoding, Example
 

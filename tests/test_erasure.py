@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from faithbench.encoding import encode
 from faithbench.erasure import erase, rank, top_count, without
-from faithbench.models import encode
 from faithbench.types import Encoding, Example
 
 

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from faithbench.data import Dataset
+from faithbench.encoding import encode
 from faithbench.errors import FaithbenchError
 from faithbench.evaluation import accuracy, predict
 from faithbench.forward import Engine
-from faithbench.models import Model, build_model, encode
+from faithbench.models import Model, build_model
 from faithbench.types import Example
 from tests.builders import make_task
 

@@ -12,9 +12,9 @@ from explainers import ARCHITECTURES
 
 from faithbench import head_statistics
 from faithbench.capture import run_capture
+from faithbench.encoding import encode
 from faithbench.errors import FaithbenchError
 from faithbench.head_statistics import Arc, measure, spacy_parse, strongest_keys, tokens_of
-from faithbench.models import encode
 from faithbench.types import Encoding, Example
 
 # Tokens: 1 good, 2 ##ly, 3 film, 4 is, 5 dull / 1 bad, 2 plot / 1 film, 2 good.

@@ -17,20 +17,12 @@ import torch
 
 from faithbench.capture import run_capture
 from faithbench.catalog import EXPLAINERS
+from faithbench.encoding import collate, encode, inputs_of, pad_rows
 from faithbench.errors import FaithbenchError
 from faithbench.forward import Engine
 from faithbench.head_statistics import strongest_keys
 from faithbench.heads import HeadStatistics, PositionFacts, cached_heads, write_heads
-from faithbench.models import (
-    Model,
-    build_model,
-    choose_device,
-    collate,
-    encode,
-    inputs_of,
-    load_model,
-    pad_rows,
-)
+from faithbench.models import Model, build_model, choose_device, load_model
 from faithbench.relevance import run_relevance
 from faithbench.relevance_rules import HeadRule
 from faithbench.selection import find_explainers

@@ -24,8 +24,8 @@ from transformers import PreTrainedModel, RobertaConfig, RobertaForSequenceClass
 
 from faithbench import relevance, relevance_rules
 from faithbench.capture import embedding_leaf, run_capture
+from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError
-from faithbench.models import inputs_of
 from faithbench.relevance import LrpRules, Relevance, run_relevance
 from faithbench.relevance_rules import HeadRule
 from faithbench.types import Batch

@@ -15,12 +15,13 @@ import torch
 
 from faithbench import capture as capturing
 from faithbench.capture import capture
+from faithbench.encoding import inputs_of
 from faithbench.erasure import rank, top_count
 from faithbench.errors import FaithbenchError
 from faithbench.evaluation import predict
 from faithbench.forward import Engine
 from faithbench.metrics import METRICS, Metric
-from faithbench.models import Model, build_model, inputs_of
+from faithbench.models import Model, build_model
 from faithbench.scoring import attribute, score, seed_of
 from faithbench.selection import Chosen, find_explainers
 from faithbench.types import Attribution, Batch, Case, Encoding

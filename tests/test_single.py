@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from faithbench.data import load_dataset
+from faithbench.encoding import encode
 from faithbench.errors import FaithbenchError
 from faithbench.metrics import find_metrics
-from faithbench.models import encode
 from faithbench.run import Job, run
 from faithbench.selection import find_explainers
 from faithbench.single import explain_text, word_scores

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from faithbench.capture import embedding_leaf
+from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError, unknown
-from faithbench.models import Model, inputs_of
+from faithbench.models import Model
 from faithbench.paths import baseline_embeddings, embed
 from faithbench.types import Batch
 

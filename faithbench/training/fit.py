@@ -13,9 +13,10 @@ import torch
 import torch.nn.functional as F
 
 from faithbench.data import Dataset
+from faithbench.encoding import encode, inputs_of, pad_rows
 from faithbench.errors import FaithbenchError
 from faithbench.evaluation import accuracy
-from faithbench.models import Model, build_model, encode, inputs_of, load_model, pad_rows, quieten
+from faithbench.models import Model, build_model, load_model, quieten
 from faithbench.training.checkpoint import load_checkpoint, save_checkpoint
 from faithbench.types import Encoding
 from faithbench.weights import BASE_NAME, BASE_SHA256, base_encoder, file_sha256

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from faithbench.encoding import collate
 from faithbench.explainers.controls import Random
-from faithbench.models import collate
 
 TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a bad film ."]
 

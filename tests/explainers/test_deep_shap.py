@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from explainers import ARCHITECTURES
+from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError
 from faithbench.explainers.deep_shap import DeepShap, deep_lift
-from faithbench.models import inputs_of
 from faithbench.sharing import heads_of
 from faithbench.testing import batch_of as conformance_batch
 from faithbench.testing import check_explainer

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from explainers import ARCHITECTURES, INPUTS, reference_batch, reference_network, relative
+from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError
 from faithbench.explainers.gradient import (
     Gradient,
@@ -19,7 +20,7 @@ from faithbench.explainers.gradient import (
     IntegratedGradients,
     SmoothGrad,
 )
-from faithbench.models import Model, build_model, inputs_of
+from faithbench.models import Model, build_model
 from faithbench.types import Batch
 
 TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from explainers import ARCHITECTURES, INPUTS, MODELS, reference_batch, reference_network, relative
+from faithbench.encoding import collate
 from faithbench.errors import FaithbenchError
 from faithbench.explainers.perturbation import LeaveOneOut, Occlusion, windows
 from faithbench.forward import Engine, engine_of
 from faithbench.meter import Cost
-from faithbench.models import Model, build_model, collate
+from faithbench.models import Model, build_model
 from faithbench.types import Batch
 
 TEXTS = [

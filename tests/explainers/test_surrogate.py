@@ -15,6 +15,7 @@ import torch
 
 from explainers import ARCHITECTURES, MODELS, reference_batch
 from explainers.test_perturbation import additive_model, logit_model, one
+from faithbench.encoding import collate
 from faithbench.erasure import erase
 from faithbench.errors import FaithbenchError
 from faithbench.explainers.perturbation import ask
@@ -29,7 +30,7 @@ from faithbench.explainers.surrogate import (
     nearness,
 )
 from faithbench.forward import Engine, engine_of
-from faithbench.models import Model, collate
+from faithbench.models import Model
 from faithbench.types import Batch
 
 # shap would compile its loops for ten seconds; they are as right without.

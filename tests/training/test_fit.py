@@ -15,9 +15,10 @@ import torch
 from safetensors.torch import load_file
 
 from faithbench.data import load_dataset
+from faithbench.encoding import encode
 from faithbench.errors import FaithbenchError
 from faithbench.evaluation import accuracy
-from faithbench.models import encode, load_model
+from faithbench.models import load_model
 from faithbench.tasks import load_task
 from faithbench.training.fit import Recipe, Splits, _batches, _schedule, fit
 from faithbench.types import Example
