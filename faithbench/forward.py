@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary, proxy
@@ -26,7 +27,7 @@ class Engine:
     Rows of all examples are sorted by length and packed under `budget` padded tokens, so
     that short texts fill the machine and long ones are not padded to each other. `asked`
     and `distinct` count rows, a remembered one not again; the meter is charged for each
-    distinct row of a call, so that cost does not depend on who asked before.
+    distinct row of a call, seconds included, so that cost does not depend on who asked before.
     """
 
     model: Model
@@ -34,6 +35,7 @@ class Engine:
     asked: int = 0
     distinct: int = 0
     _known: dict[bytes, Floats] = field(default_factory=dict)
+    _seconds: dict[bytes, float] = field(default_factory=dict)
 
     def log_probabilities(self, rows: Sequence[Row], head: str = "logits") -> Floats:
         """Return ln softmax of an output: one line per row, one column per class.
@@ -50,7 +52,8 @@ class Engine:
         fresh = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._known}
         self.asked += len(rows)
         self.distinct += len(fresh)
-        self.model.meter.charge(forwards=len(set(keys)), passes=0)
+        spared = sum(self._seconds[key] for key in set(keys) - set(fresh))
+        self.model.meter.charge(forwards=len(set(keys)), passes=0, shared_seconds=spared)
         self._compute(list(fresh.items()))
         heads = self.model.heads
         width = len(self.model.labels) if len(heads) == 1 else self.model.max_tokens
@@ -62,6 +65,7 @@ class Engine:
     def forget(self) -> None:
         """Drop remembered rows: the run does so after each chunk of examples."""
         self._known.clear()
+        self._seconds.clear()
 
     def _compute(self, rows: list[tuple[bytes, Row]]) -> None:
         # Longest first, so that a device too small for the budget says so at once.
@@ -69,6 +73,7 @@ class Engine:
         while waiting:
             count = max(1, self.budget // len(waiting[0][1][0]))
             pack, rest = waiting[:count], waiting[count:]
+            start = time.perf_counter()
             try:
                 answers = self._forward([row for _, row in pack])
             except torch.OutOfMemoryError:
@@ -77,7 +82,9 @@ class Engine:
                 self.budget = max(len(pack[0][1][0]), self.budget // 2)
                 torch.cuda.empty_cache()
                 continue
-            self._known.update(zip((key for key, _ in pack), answers, strict=True))
+            keys = [key for key, _ in pack]
+            self._known.update(zip(keys, answers, strict=True))
+            self._seconds.update(dict.fromkeys(keys, (time.perf_counter() - start) / len(keys)))
             waiting = rest
 
     def _forward(self, rows: list[Row]) -> Floats:

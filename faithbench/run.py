@@ -20,7 +20,7 @@ from faithbench.encoding import collate, encode
 from faithbench.erasure import Operator
 from faithbench.evaluation import predict
 from faithbench.files import check_writable
-from faithbench.forward import Engine
+from faithbench.forward import Engine, engine_of
 from faithbench.metrics import Metric
 from faithbench.models import Model
 from faithbench.records import Record, write
@@ -120,7 +120,9 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
     # Neighbours of like length waste little padding; the cut never depends on what is done.
     order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
     chunks = [order[i : i + job.chunk] for i in range(0, len(order), job.chunk)]
-    engine = Engine(job.model, job.budget)
+    engine = engine_of(job.model)
+    engine.budget = job.budget
+    engine.forget()
     with ExitStack() as stack:
         files = [stack.enter_context(open_rows(_partial(cell), cell.key)) for cell in cells]
         warm = False
@@ -141,6 +143,7 @@ def _warm_up(job: Job, chunk: Sequence[Encoding]) -> None:
     for chosen in job.explainers:
         attribute(job.model, chosen, batch)
     release(job.model)
+    engine_of(job.model).forget()
 
 
 def _compute(

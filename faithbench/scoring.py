@@ -70,12 +70,17 @@ def attribute(model: Model, chosen: Chosen, batch: Batch) -> list[Attribution]:
                 target=int(batch.targets[row]),
                 scores=own,
                 seconds=(elapsed + cost.shared_seconds) / count,
-                forwards=round(cost.forwards / count),
-                backwards=round(cost.backwards / count),
+                forwards=_part(cost.forwards, count, row),
+                backwards=_part(cost.backwards, count, row),
                 gap=gaps[row],
             )
         )
     return attributions
+
+
+def _part(total: int, count: int, row: int) -> int:
+    """Return one of `count` whole parts, as equal as can be, that add up to the total."""
+    return total // count + (row < total % count)
 
 
 def _gaps(chosen: Chosen, model: Model, batch: Batch, scores: torch.Tensor) -> list[float | None]:

@@ -26,6 +26,7 @@ from faithbench import run as run_module
 from faithbench.checkpoint import RowsFile
 from faithbench.data import load_dataset
 from faithbench.errors import FaithbenchError
+from faithbench.forward import engine_of
 from faithbench.metrics import find_metrics
 from faithbench.records import read
 from faithbench.rows import read_rows
@@ -453,3 +454,16 @@ def test_an_explainer_that_cannot_serve_says_so_before_any_work(job: Job) -> Non
         run(job, quiet)
     assert job.model.meter.total == before
     assert not list(job.results.rglob("*.jsonl"))
+
+
+def test_rows_are_remembered_within_a_chunk_only(job: Job) -> None:
+    """Occlusion asks for the full input, which the prediction has computed already."""
+    job = replace(job, explainers=find_explainers("occlusion,occlusion:output=log-probability"))
+    engine = engine_of(job.model)
+    asked, distinct = engine.asked, engine.distinct
+    first, second = run(job, quiet)
+    assert engine._known == {}
+    words = sum(len(row.tokens) for row in first.rows)
+    assert [sum(row.forwards for row in o.rows) for o in (first, second)] == [words + 13] * 2
+    assert engine.distinct - distinct < 0.7 * (engine.asked - asked)
+    assert second.record.timing.seconds_total > 0.3 * first.record.timing.seconds_total
