@@ -212,7 +212,8 @@ def heads_command(
         facts = calibrate(loaded, facts, dev, progress)
     write_heads(facts, target)
     table = Table("thresholds", "xi syntactic", "xi positional", "heads", "dev AOPC")
-    trials = {(t.xi_syntactic, t.xi_positional): t.aopc for t in facts.calibration.grid}  # type: ignore[union-attr]
+    grid = facts.calibration.grid if facts.calibration is not None else ()
+    trials = {(t.xi_syntactic, t.xi_positional): t.aopc for t in grid}
     for kind, pair in facts.thresholds.items():
         score = trials.get(pair)
         table.add_row(

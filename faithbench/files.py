@@ -49,7 +49,7 @@ def replace_file(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)  # noqa: PTH105
+        temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

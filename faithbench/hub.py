@@ -53,7 +53,7 @@ def prepare_offline() -> None:
         os.environ[name] = "1"
     for name in ("huggingface_hub.constants", "datasets.config"):
         if (module := sys.modules.get(name)) is not None:
-            module.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]
+            module.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]  # a foreign module's switch
 
 
 def dataset_cached(dataset: str, config: str | None, revision: str) -> bool:

@@ -56,7 +56,7 @@ Line = TypeVar("Line", Row, Time)
 
 def make_row(
     *,
-    id: str,  # noqa: A002
+    id: str,  # noqa: A002  # the name of the field it fills
     target: int,
     label: int,
     probability: float,

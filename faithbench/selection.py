@@ -28,7 +28,7 @@ class Chosen:
     @property
     def settings(self) -> Settings:
         """Every setting with its value."""
-        return asdict(self.explainer)  # type: ignore[call-overload, no-any-return]
+        return asdict(self.explainer)  # type: ignore[call-overload, no-any-return]  # the protocol cannot say dataclass
 
     @property
     def label(self) -> str:
@@ -36,7 +36,7 @@ class Chosen:
         default = type(self.explainer)()
         changed = [
             f"{f.name}={_text(getattr(self.explainer, f.name))}"
-            for f in fields(self.explainer)  # type: ignore[arg-type]
+            for f in fields(self.explainer)  # type: ignore[arg-type]  # likewise
             if getattr(self.explainer, f.name) != getattr(default, f.name)
         ]
         return self.name + (":" + ",".join(changed) if changed else "")
