@@ -9,20 +9,31 @@ import re
 import socket
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from faithbench.errors import FaithbenchError
-from faithbench.tasks import SOURCES, HubSource, Placed, Task
+from faithbench.hub_forms import check_columns, our_rows
+from faithbench.task_parts import HubSource
+from faithbench.tasks import SOURCES, Placed, Task
 
 _OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
 _TRUE = {"1", "ON", "YES", "TRUE"}  # what huggingface_hub itself takes for true
 _PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 _LONGEST = 4.5  # seconds; leaves room to answer within five
+
+
+class Digest(Protocol):
+    """What hashlib gives: it may be asked at any time, and says what it has seen so far."""
+
+    def hexdigest(self) -> str:
+        """Return the digest of what was read."""
+        ...
 
 
 def hub_reachable(timeout: float = 2.0) -> bool:
@@ -56,7 +67,7 @@ def prepare_offline() -> None:
             module.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]  # a foreign module's switch
 
 
-def dataset_cached(dataset: str, config: str | None, revision: str) -> bool:
+def dataset_cached(dataset: str, config: str | None, revision: str | None) -> bool:
     """Say whether `datasets`, offline, would load this dataset at this revision.
 
     Offline it ignores the revision asked for and takes the newest folder
@@ -70,31 +81,30 @@ def dataset_cached(dataset: str, config: str | None, revision: str) -> bool:
     name = re.sub(r"([a-z\d])([A-Z])", r"\1_\2", name).lower()
     folders = (root / "___".join([*owner, name])).glob(f"{config or '*'}/*/*")
     ages = [(path.stat().st_mtime, path.name) for path in folders if path.is_dir()]
-    return bool(ages) and max(ages)[1] == revision
+    return bool(ages) and revision in (None, max(ages)[1])
 
 
-def hub_rows(task: Task, split: str) -> tuple[list[Placed], str]:
-    """Return the rows of a split under our names, and the digest of their canonical JSON."""
+def hub_rows(task: Task, split: str) -> tuple[Iterator[Placed], Digest]:
+    """Return the rows of a split under our names, and a digest of their canonical JSON.
+
+    The dataset is opened at once, its rows are read as they are asked for; the digest is that
+    of all rows once the last one has been taken.
+    """
     source = task.hub
     assert source is not None  # the caller has chosen the hub
     table = _load(task, source, split)
-    if absent := sorted(set(source.columns.values()) - set(table.column_names)):
-        raise FaithbenchError(
-            f"{source.dataset} has no column {absent[0]!r}, it has "
-            f"{', '.join(table.column_names)}; mend hub.columns of task {task.name}"
-        )
-    names = getattr(table.features[source.columns["label"]], "names", None) or []
-    by_name = set(names) == set(task.labels)
-    rows: list[Placed] = []
+    check_columns(task, table.column_names)
+    feature = table.features.get(source.columns.get("label", ""))
+    names = list(getattr(feature, "names", None) or [])
     digest = hashlib.sha256()
-    for number, found in enumerate(table):
-        row = {str(ours): found[theirs] for ours, theirs in source.columns.items()}
-        row["id"] = f"{task.name}-{split}-{row.get('id', number)}"
-        if by_name and row["label"] in range(len(names)):
-            row["label"] = task.labels.index(names[row["label"]])
-        digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
-        rows.append((f"{source.dataset}, row {number}", row))
-    return rows, digest.hexdigest()
+
+    def rows() -> Iterator[Placed]:
+        for number, found in enumerate(table):
+            for row in our_rows(task, split, number, found, names):
+                digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
+                yield f"{source.dataset}, row {number}", row
+
+    return rows(), digest
 
 
 def _load(task: Task, source: HubSource, split: str) -> Any:
@@ -109,7 +119,7 @@ def _load(task: Task, source: HubSource, split: str) -> Any:
     except Exception as error:
         others = [name for name in SOURCES if name != "hub" and getattr(task, name)]
         raise FaithbenchError(
-            f"cannot load {source.dataset} at {source.revision[:8]} from the hub "
+            f"cannot load {source.dataset} at {(source.revision or 'main')[:8]} from the hub "
             f"({type(error).__name__}: {' '.join(str(error).split())}); try again, or "
             f"use another source: {', '.join(others) or 'this task has none'}"
         ) from error
