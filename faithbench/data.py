@@ -10,7 +10,8 @@ from pathlib import Path
 
 from faithbench.errors import FaithbenchError, unknown
 from faithbench.examples import parse_examples
-from faithbench.hub import dataset_cached, hub_reachable, hub_rows
+from faithbench.hub import hub_reachable
+from faithbench.hub_data import dataset_cached, hub_rows
 from faithbench.jsonl import choose, file_digest, read_rows, share_of
 from faithbench.task_parts import Rationale, Source
 from faithbench.tasks import SOURCES, Placed, Task
@@ -46,8 +47,8 @@ def load_dataset(
 ) -> Dataset:
     """Read one split of a task; `auto` takes the first source that can give it.
 
-    A `folder` that is given must hold the file: it is never passed over in silence. A hub
-    that fails while loading under `auto` gives way to the bundled data, with a warning.
+    A `folder` that is given must hold the file, if the task has files at all: it is never
+    passed over in silence. A hub that fails while loading under `auto` gives way to the bundled data, with a warning.
     """
     if limit is not None and limit < 1:
         raise FaithbenchError(f"asked for a limit of {limit} examples; give 1 or more, or none")
@@ -102,7 +103,7 @@ def _examples(
     return examples
 
 
-def sources(task: Task, folder: Path | None = None, split: str = "test") -> dict[str, str]:
+def sources(task: Task, folder: Path | None = None, split: str = "test") -> dict[Source, str]:
     """Say for each source "yes", or why it cannot give this split; nothing is loaded."""
     return {source: _obstacle(task, source, split, folder) or "yes" for source in SOURCES}
 
@@ -110,17 +111,20 @@ def sources(task: Task, folder: Path | None = None, split: str = "test") -> dict
 def _choose(task: Task, source: str, split: str, folder: Path | None) -> Source:
     if source not in (*SOURCES, "auto"):
         raise unknown("data source", source, (*SOURCES, "auto"))
-    if source == "auto" and folder is not None:
+    if source == "auto" and folder is not None and task.folder is not None:
         source = "folder"
     obstacles: dict[str, str] = {}
     for candidate in [name for name in SOURCES if source in (name, "auto")]:
         obstacle = _obstacle(task, candidate, split, folder)
         if obstacle is None:
             return candidate
-        obstacles[candidate] = obstacle
+        if source != "auto" or getattr(task, candidate) is not None:
+            obstacles[candidate] = obstacle
     reasons = "; ".join(f"{name}: {reason}" for name, reason in obstacles.items())
     others = [name for name in SOURCES if name not in obstacles and getattr(task, name)]
-    advice = f"other sources of this task: {', '.join(others)}" if others else "give --data"
+    advice = "give --data" if task.folder else "fetch it once where the hub is reachable"
+    if others:
+        advice = f"other sources of this task: {', '.join(others)}"
     raise FaithbenchError(f"cannot read split {split!r} of task {task.name} ({reasons}); {advice}")
 
 
@@ -137,8 +141,13 @@ def _obstacle(task: Task, source: Source, split: str, folder: Path | None) -> st
         return f"the hub is not reachable and {part.dataset} is not in the local cache"
     path = _file(task, source, split, folder)
     if path is None:
-        return "no data folder, give --data or set FAITHBENCH_DATA"
-    return None if path.is_file() else f"no file {path}"
+        return f"no data folder, give --data or set FAITHBENCH_DATA{_where_from(task, source)}"
+    return None if path.is_file() else f"no file {path}{_where_from(task, source)}"
+
+
+def _where_from(task: Task, source: Source) -> str:
+    said = task.folder.get if source == "folder" and task.folder else ""
+    return said and f"; {said}"
 
 
 def _file(task: Task, source: Source, split: str, folder: Path | None) -> Path | None:

@@ -20,7 +20,16 @@ def our_rows(task: Task, split: str, number: int, found: Row, names: list[str]) 
     row: Row = {ours: _value(found, theirs) for ours, theirs in source.columns.items()}
     # Ids need not be unique across the hub's splits.
     row["id"] = f"{task.name}-{split}-{row.get('id', number)}"
-    yield from _FORMS[source.form](task, source, row, names)
+    texts = (row["text"], row.get("text_b", "-"))
+    if any(isinstance(text, str) and not text.strip() for text in texts):
+        return  # some hub sets hold a few empty texts, of which nothing can be said
+    try:
+        yield from _FORMS[source.form](task, source, row, names)
+    except (TypeError, ValueError) as error:
+        raise FaithbenchError(
+            f"{source.dataset}, row {number}: not of the form {source.form!r} ({error}); "
+            f"mend hub.columns or hub.form of task {task.name}"
+        ) from error
 
 
 def check_columns(task: Task, names: list[str]) -> None:

@@ -103,7 +103,8 @@ class HubSource(Closed):
 
     A dot reads inside a column (`answers.text`). Labels are matched by name where the hub's
     names are the task's, else by index; with `values`, by their place in that list, and rows
-    of any other label are left out. `form` says how the hub's rows become ours:
+    of any other label are left out. Rows whose text is blank are left out too. `form` says how
+    the hub's rows become ours:
 
     - `plain`: one row each;
     - `squad`: as plain, with answers as two lists, of texts and of starts;
