@@ -137,38 +137,6 @@ def default_model(task: Task) -> tuple[str, str | None]:
     raise FaithbenchError(f"task {task.name} names no model; give one with --model")
 
 
-def train_command(
-    *,
-    task: str,
-    out: Path,
-    data: Path | None,
-    source: str,
-    epochs: int,
-    rank: int,
-    learning_rate: float,
-    seed: int,
-    limit: int | None,
-) -> None:
-    """Train an adapter and print what it reached."""
-    console = Console()
-    the_task = load_task(task)
-    check_writable(out)
-    parts = [
-        load_dataset(the_task, source=source, split=split, folder=data, limit=limit)
-        for split in ("train", "dev", "test")
-    ]
-    from faithbench.training.fit import Recipe, Splits, fit
-
-    recipe = Recipe(seed=seed, epochs=epochs, learning_rate=learning_rate, rank=rank)
-    with progress_on(console) as progress:
-        card = fit(Splits(*parts), recipe, out, progress)
-    console.print(
-        f"test accuracy {card['test_accuracy']:.4f}, dev {max(card['dev_accuracy_by_epoch']):.4f}; "
-        f"use it with --model {out}",
-        highlight=False,
-    )
-
-
 def heads_command(
     *,
     task: str,

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import copy
-import json
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from faithbench.erasure import Operator
 from faithbench.errors import FaithbenchError
 from faithbench.meter import Meter
-from faithbench.weights import Found, locate, sha256_of_weights
+from faithbench.weights import Found, locate, read_card, sha256_of_weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -115,13 +114,20 @@ def load_model(
     place = choose_device(device)
     found = locate(ref, revision)
     quieten()
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import (
+        AutoModelForQuestionAnswering,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+    )
 
-    _check_classes(ref, found, len(labels))
-    network, report = AutoModelForSequenceClassification.from_pretrained(
+    asks = answers_questions(found)
+    if not asks:
+        _check_classes(ref, found, len(labels))
+    kind: Any = AutoModelForQuestionAnswering if asks else AutoModelForSequenceClassification
+    network, report = kind.from_pretrained(
         found.base,
         revision=found.revision,
-        num_labels=len(labels),
+        num_labels=2 if asks else len(labels),
         dtype=torch.float32,
         output_loading_info=True,
     )
@@ -146,12 +152,22 @@ def load_model(
     )
 
 
+def answers_questions(found: Found) -> bool:
+    """Say whether a model finds answers in a text, by its card or its configuration."""
+    if found.adapter is not None:
+        return bool(read_card(found.adapter).get("kind") == "qa")
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(found.base, revision=found.revision)
+    return any("QuestionAnswering" in name for name in config.architectures or ())
+
+
 def _check_classes(ref: str, found: Found, wanted: int) -> None:
     """Refuse a model of another task, whose head would not fit."""
     from transformers import AutoConfig
 
     if found.adapter is not None:
-        there = len(json.loads((found.adapter / "card.json").read_text())["labels"])
+        there = len(read_card(found.adapter)["labels"])
     else:
         there = AutoConfig.from_pretrained(found.base, revision=found.revision).num_labels
     if there != wanted:
