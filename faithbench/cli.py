@@ -22,6 +22,8 @@ app = typer.Typer(
 )
 list_app = typer.Typer(help="List what there is.", no_args_is_help=True)
 app.add_typer(list_app, name="list")
+show_app = typer.Typer(help="Show one thing in full.", no_args_is_help=True)
+app.add_typer(show_app, name="show")
 
 TaskName = Annotated[str, typer.Option("--task", "-t", help="A task's name, or a .toml file.")]
 ModelName = Annotated[
@@ -188,11 +190,23 @@ def doctor(data: DataFolder = None) -> None:
 
 
 @list_app.command("tasks")
-def list_tasks() -> None:
-    """List tasks: kind, classes, rationales, sources."""
+def list_tasks(data: DataFolder = None) -> None:
+    """List tasks: kind, classes, size, rationales, sources."""
     from faithbench.listing import show_tasks
 
-    show_tasks()
+    show_tasks(data)
+
+
+@show_app.command("task")
+def show_task(
+    name: Annotated[str, typer.Argument(help="A task's name, or a .toml file.")],
+    data: DataFolder = None,
+    source: Source = "auto",
+) -> None:
+    """Show a task's card and three of its rows."""
+    from faithbench.cards import show_task as show
+
+    show(name, data, source)
 
 
 @list_app.command("explainers")

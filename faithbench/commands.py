@@ -16,7 +16,8 @@ from faithbench.errors import FaithbenchError, unknown
 from faithbench.files import check_writable
 from faithbench.metrics import find_metrics
 from faithbench.selection import find_explainers
-from faithbench.tasks import Source, Task, load_task
+from faithbench.task_parts import Source
+from faithbench.tasks import Task, load_task
 
 _OPERATORS = ("mask", "delete", "pad")
 

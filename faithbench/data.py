@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import json
 import os
 import warnings
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from faithbench.errors import FaithbenchError, unknown
 from faithbench.examples import parse_examples
-from faithbench.hub import dataset_cached, hub_reachable, hub_rows
-from faithbench.tasks import SOURCES, Placed, Rationale, Source, Task
+from faithbench.hub import hub_reachable
+from faithbench.hub_data import dataset_cached, hub_rows
+from faithbench.jsonl import choose, file_digest, read_rows, share_of
+from faithbench.task_parts import Rationale, Source
+from faithbench.tasks import SOURCES, Placed, Task
 from faithbench.types import Example
 
 
@@ -48,38 +47,63 @@ def load_dataset(
 ) -> Dataset:
     """Read one split of a task; `auto` takes the first source that can give it.
 
-    A `folder` that is given must hold the file: it is never passed over in silence. A hub
-    that fails while loading under `auto` gives way to the bundled data, with a warning.
+    A `folder` that is given must hold the file, if the task has files at all: it is never
+    passed over in silence. A hub that fails while loading under `auto` gives way to the bundled data, with a warning.
     """
     if limit is not None and limit < 1:
         raise FaithbenchError(f"asked for a limit of {limit} examples; give 1 or more, or none")
     chosen = _choose(task, source, split, folder)
-    rows: Iterable[Placed]
-    rationale: Rationale
-    if chosen == "hub":
-        try:
-            rows, digest = hub_rows(task, split)
-        except FaithbenchError as error:
-            if source != "auto" or _obstacle(task, "bundled", split, folder):
-                raise
-            message = f"task {task.name} takes its bundled data, as the hub failed: {error}"
-            warnings.warn(message, UserWarning, stacklevel=2)
-            return load_dataset(task, source="bundled", split=split, limit=limit)
-        rationale, checked = "none", True
+    if chosen != "hub":
+        return _from_file(task, chosen, split, folder, limit, allow_changed)
+    assert task.hub is not None  # or it would not have been chosen
+    try:
+        rows, digest = hub_rows(task, split)
+    except FaithbenchError as error:
+        if source != "auto" or _obstacle(task, "bundled", split, folder):
+            raise
+        message = f"task {task.name} takes its bundled data, as the hub failed: {error}"
+        warnings.warn(message, UserWarning, stacklevel=2)
+        return load_dataset(task, source="bundled", split=split, limit=limit)
+    examples = _examples(task, "hub", split, rows, limit)
+    part = task.hub
+    return Dataset(task, "hub", split, examples, digest.hexdigest(), part.rationale, part.pinned)
+
+
+def _from_file(
+    task: Task,
+    source: Source,
+    split: str,
+    folder: Path | None,
+    limit: int | None,
+    allow_changed: bool,
+) -> Dataset:
+    """Read a split from its file; a pinned file is checked before its rows are looked at."""
+    path = _file(task, source, split, folder)
+    assert path is not None  # or it would not have been chosen
+    digest = file_digest(path)
+    rows: Iterable[Placed] = read_rows(path)
+    if source == "bundled" and task.bundled:
+        checked, rationale = True, task.bundled.rationale
     else:
-        path = _file(task, chosen, split, folder)
-        assert path is not None  # or it would not have been chosen
-        rows, digest = _file_rows(path)
-        checked = chosen == "bundled" or _is_pinned(task, split, path, digest, allow_changed)
-        shipped = chosen == "bundled" and task.bundled
-        rationale = shipped.rationale if shipped else task.rationale
-    examples = _subset(parse_examples(task, rows), limit)
+        assert task.folder is not None  # the only other source with files
+        checked = _is_pinned(task, split, path, digest, allow_changed)
+        rationale = task.rationale
+        if derived := task.folder.derive.get(task.folder.splits[split]):
+            rows = share_of(rows, derived, split)
+    examples = _examples(task, source, split, rows, limit)
+    return Dataset(task, source, split, examples, digest, rationale, checked)
+
+
+def _examples(
+    task: Task, source: Source, split: str, rows: Iterable[Placed], limit: int | None
+) -> tuple[Example, ...]:
+    examples = choose(parse_examples(task, rows), limit)
     if not examples:
-        raise FaithbenchError(f"split {split!r} of {task.name} from {chosen} holds no rows")
-    return Dataset(task, chosen, split, examples, digest, rationale, checked)
+        raise FaithbenchError(f"split {split!r} of {task.name} from {source} holds no rows")
+    return examples
 
 
-def sources(task: Task, folder: Path | None = None, split: str = "test") -> dict[str, str]:
+def sources(task: Task, folder: Path | None = None, split: str = "test") -> dict[Source, str]:
     """Say for each source "yes", or why it cannot give this split; nothing is loaded."""
     return {source: _obstacle(task, source, split, folder) or "yes" for source in SOURCES}
 
@@ -87,17 +111,20 @@ def sources(task: Task, folder: Path | None = None, split: str = "test") -> dict
 def _choose(task: Task, source: str, split: str, folder: Path | None) -> Source:
     if source not in (*SOURCES, "auto"):
         raise unknown("data source", source, (*SOURCES, "auto"))
-    if source == "auto" and folder is not None:
+    if source == "auto" and folder is not None and task.folder is not None:
         source = "folder"
     obstacles: dict[str, str] = {}
     for candidate in [name for name in SOURCES if source in (name, "auto")]:
         obstacle = _obstacle(task, candidate, split, folder)
         if obstacle is None:
             return candidate
-        obstacles[candidate] = obstacle
+        if source != "auto" or getattr(task, candidate) is not None:
+            obstacles[candidate] = obstacle
     reasons = "; ".join(f"{name}: {reason}" for name, reason in obstacles.items())
     others = [name for name in SOURCES if name not in obstacles and getattr(task, name)]
-    advice = f"other sources of this task: {', '.join(others)}" if others else "give --data"
+    advice = "give --data" if task.folder else "fetch it once where the hub is reachable"
+    if others:
+        advice = f"other sources of this task: {', '.join(others)}"
     raise FaithbenchError(f"cannot read split {split!r} of task {task.name} ({reasons}); {advice}")
 
 
@@ -114,8 +141,13 @@ def _obstacle(task: Task, source: Source, split: str, folder: Path | None) -> st
         return f"the hub is not reachable and {part.dataset} is not in the local cache"
     path = _file(task, source, split, folder)
     if path is None:
-        return "no data folder, give --data or set FAITHBENCH_DATA"
-    return None if path.is_file() else f"no file {path}"
+        return f"no data folder, give --data or set FAITHBENCH_DATA{_where_from(task, source)}"
+    return None if path.is_file() else f"no file {path}{_where_from(task, source)}"
+
+
+def _where_from(task: Task, source: Source) -> str:
+    said = task.folder.get if source == "folder" and task.folder else ""
+    return said and f"; {said}"
 
 
 def _file(task: Task, source: Source, split: str, folder: Path | None) -> Path | None:
@@ -136,34 +168,3 @@ def _is_pinned(task: Task, split: str, path: Path, found: str, allow_changed: bo
         f"{path} is not the file task {task.name} was tested with: expected sha256 {expected} "
         f"(of {stem}.jsonl.gz), found {found}; restore it, or accept it with --allow-changed-data"
     )
-
-
-def _file_rows(path: Path) -> tuple[Iterator[Placed], str]:
-    try:
-        content = path.read_bytes()
-        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise FaithbenchError(
-            f"cannot read {path} as JSON lines in UTF-8: {error}; fetch it again"
-        ) from error
-    return _parsed(path, text), hashlib.sha256(content).hexdigest()
-
-
-def _parsed(path: Path, text: str) -> Iterator[Placed]:
-    # Only a line feed ends a row: texts may hold U+0085 or U+2028, which splitlines() cuts at.
-    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), start=1):
-        place = f"{path}, line {number}"
-        try:
-            yield place, json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise FaithbenchError(f"{place}: expected one JSON object, found {error}") from error
-
-
-def _subset(examples: tuple[Example, ...], limit: int | None) -> tuple[Example, ...]:
-    """Take `limit` examples by the digest of their ids alone, in the order of the file.
-
-    So a larger limit contains a smaller one, and the labels keep their shares on average.
-    """
-    ids = [hashlib.sha256(f"limit:{example.id}".encode()).hexdigest() for example in examples]
-    kept = set(sorted(ids)[:limit])
-    return tuple(example for example, key in zip(examples, ids, strict=True) if key in kept)

@@ -1,23 +1,16 @@
-"""The one door to the Hugging Face hub's datasets: is it open, is a copy here, give the rows."""
+"""Is the Hugging Face hub there? Asked once and within seconds, before its libraries are used."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import re
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
-
-from faithbench.errors import FaithbenchError
-from faithbench.tasks import SOURCES, HubSource, Placed, Task
+from urllib.request import Request, getproxies, proxy_bypass, urlopen
 
 _OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
 _TRUE = {"1", "ON", "YES", "TRUE"}  # what huggingface_hub itself takes for true
@@ -36,18 +29,27 @@ def hub_reachable(timeout: float = 2.0) -> bool:
     return address is not None and _connects(*address, min(timeout, _LONGEST))
 
 
+def hub_hangs(timeout: float = _LONGEST) -> bool:
+    """Say whether a hub that takes connections leaves a question unanswered.
+
+    Any answer will do, a refusal as well: what it means is left to the hub's own libraries.
+    """
+    return _hangs(_endpoint(), min(timeout, _LONGEST))
+
+
 def forget() -> None:
     """Forget what was found, so that the next question probes again."""
     _connects.cache_clear()
+    _hangs.cache_clear()
 
 
 def prepare_offline() -> None:
-    """Tell the Hugging Face libraries to stay offline when the hub cannot be reached.
+    """Tell the Hugging Face libraries to stay offline when the hub cannot be reached or hangs.
 
     Call it before they are imported: they read the variables once. If they are already
     there, their own switch is set too; else each call would retry for a minute or more.
     """
-    if hub_reachable():
+    if hub_reachable() and not hub_hangs():
         return
     for name in _OFFLINE:
         os.environ[name] = "1"
@@ -56,68 +58,13 @@ def prepare_offline() -> None:
             module.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]  # a foreign module's switch
 
 
-def dataset_cached(dataset: str, config: str | None, revision: str) -> bool:
-    """Say whether `datasets`, offline, would load this dataset at this revision.
-
-    Offline it ignores the revision asked for and takes the newest folder
-    `<cache>/<owner>___<name>/<config>/<version>/<commit>`: so that one must be ours.
-    """
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    home = os.environ.get("HF_HOME") or f"{home}/huggingface"
-    root = Path(os.environ.get("HF_DATASETS_CACHE") or f"{home}/datasets").expanduser()
-    *owner, name = dataset.split("/")
-    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
-    name = re.sub(r"([a-z\d])([A-Z])", r"\1_\2", name).lower()
-    folders = (root / "___".join([*owner, name])).glob(f"{config or '*'}/*/*")
-    ages = [(path.stat().st_mtime, path.name) for path in folders if path.is_dir()]
-    return bool(ages) and max(ages)[1] == revision
-
-
-def hub_rows(task: Task, split: str) -> tuple[list[Placed], str]:
-    """Return the rows of a split under our names, and the digest of their canonical JSON."""
-    source = task.hub
-    assert source is not None  # the caller has chosen the hub
-    table = _load(task, source, split)
-    if absent := sorted(set(source.columns.values()) - set(table.column_names)):
-        raise FaithbenchError(
-            f"{source.dataset} has no column {absent[0]!r}, it has "
-            f"{', '.join(table.column_names)}; mend hub.columns of task {task.name}"
-        )
-    names = getattr(table.features[source.columns["label"]], "names", None) or []
-    by_name = set(names) == set(task.labels)
-    rows: list[Placed] = []
-    digest = hashlib.sha256()
-    for number, found in enumerate(table):
-        row = {str(ours): found[theirs] for ours, theirs in source.columns.items()}
-        row["id"] = f"{task.name}-{split}-{row.get('id', number)}"
-        if by_name and row["label"] in range(len(names)):
-            row["label"] = task.labels.index(names[row["label"]])
-        digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
-        rows.append((f"{source.dataset}, row {number}", row))
-    return rows, digest.hexdigest()
-
-
-def _load(task: Task, source: HubSource, split: str) -> Any:
-    prepare_offline()
-    import datasets
-
-    try:
-        return datasets.load_dataset(
-            source.dataset, source.config, split=source.splits[split], revision=source.revision
-        )
-    # Four libraries raise here, and their errors have no common base.
-    except Exception as error:
-        others = [name for name in SOURCES if name != "hub" and getattr(task, name)]
-        raise FaithbenchError(
-            f"cannot load {source.dataset} at {source.revision[:8]} from the hub "
-            f"({type(error).__name__}: {' '.join(str(error).split())}); try again, or "
-            f"use another source: {', '.join(others) or 'this task has none'}"
-        ) from error
+def _endpoint() -> str:
+    return os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
 
 
 def _address() -> tuple[str, int] | None:
     """Return host and port to probe: the proxy's, where one stands before the hub."""
-    endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    endpoint = _endpoint()
     hub = _host_and_port(endpoint)
     if hub is None:
         return None
@@ -140,7 +87,6 @@ def _host_and_port(address: str) -> tuple[str, int] | None:
 
 @cache
 def _connects(host: str, port: int, timeout: float) -> bool:
-    """Try one connection in a thread that may be left behind: name resolution can hang."""
     connected = threading.Event()
 
     def connect() -> None:
@@ -148,7 +94,26 @@ def _connects(host: str, port: int, timeout: float) -> bool:
             socket.create_connection((host, port), timeout=timeout).close()
             connected.set()
 
-    thread = threading.Thread(target=connect, daemon=True)
+    _wait_for(connect, timeout)
+    return connected.is_set()
+
+
+@cache
+def _hangs(endpoint: str, timeout: float) -> bool:
+    answered = threading.Event()
+
+    def ask() -> None:
+        # A refusal, or a proxy that urllib does not know, is not silence.
+        with suppress(Exception):
+            urlopen(Request(endpoint, method="HEAD"), timeout=2 * timeout).close()
+        answered.set()
+
+    _wait_for(ask, timeout)
+    return not answered.is_set()
+
+
+def _wait_for(action: Callable[[], None], timeout: float) -> None:
+    """Give an action its time in a thread that may be left behind: name resolution can hang."""
+    thread = threading.Thread(target=action, daemon=True)
     thread.start()
     thread.join(timeout)
-    return connected.is_set()

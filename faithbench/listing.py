@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +16,7 @@ from faithbench.data import sources
 from faithbench.errors import FaithbenchError
 from faithbench.metrics import METRICS
 from faithbench.plugins import Plugin, installed_plugins
-from faithbench.tasks import load_task, task_names
+from faithbench.tasks import SOURCES, Task, load_task, task_names
 
 _PACKAGES = ("faithbench", "torch", "transformers", "datasets", "captum", "scipy", "numpy")
 _EXTRAS = {
@@ -25,18 +26,34 @@ _EXTRAS = {
 }
 
 
-def show_tasks() -> None:
-    """Print one line per task."""
-    table = Table(title="tasks")
-    for column in ("name", "title", "kind", "classes", "rationales", "sources"):
-        table.add_column(column, overflow="fold")
+def show_tasks(data: Path | None = None) -> None:
+    """Print one line per task: size, rationales, and which sources can give its test split."""
+    Console(highlight=False).print(_tasks_table(data))
+
+
+def _tasks_table(data: Path | None) -> Table:
+    table = Table(title="tasks", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.caption = "yes: its test split can be read now; no: not from here; -: there is none"
+    table.add_column("name", no_wrap=True)
+    table.add_column("kind, classes", no_wrap=True)
+    table.add_column("train/dev/test", no_wrap=True)
+    for column in ("rationale", *SOURCES):
+        table.add_column(column, no_wrap=True)
     for name in task_names():
         task = load_task(name)
-        there = [s for s in ("folder", "hub", "bundled") if getattr(task, s) is not None]
-        table.add_row(
-            name, task.title, task.kind, str(len(task.labels)), task.rationale, ", ".join(there)
-        )
-    Console().print(table)
+        there = [
+            "-" if getattr(task, source) is None else "yes" if answer == "yes" else "no"
+            for source, answer in sources(task, data).items()
+        ]
+        kind = f"{task.kind}, {len(task.labels)}"
+        table.add_row(name, kind, _size(task), task.rationale, *there)
+    return table
+
+
+def _size(task: Task) -> str:
+    """Say how many rows train, dev and test have: of the folder's files, else of the hub's."""
+    rows = (task.folder and task.folder.rows) or (task.hub and task.hub.rows) or {}
+    return "/".join(str(rows.get(split, "-")) for split in ("train", "dev", "test"))
 
 
 def show_explainers() -> None:
@@ -96,11 +113,25 @@ def show_doctor(data: Path | None) -> None:
         found = f"missing: pip install 'faithbench[{extra}]'" if missing else "installed"
         table.add_row(f"extra {extra}", found)
     console.print(table)
-    for name in task_names():
-        table = Table(title=f"data of {name}", show_header=False)
-        for source, answer in sources(load_task(name), data).items():
-            table.add_row(source, answer)
-        console.print(table)
+    console.print(_tasks_table(data))
+    for line in _obstacles(data):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _obstacles(data: Path | None) -> list[str]:
+    """Say of each source why it cannot be used, by the first task it fails for."""
+    lines = []
+    for source in SOURCES:
+        tasks = [load_task(name) for name in task_names()]
+        reasons = [
+            f"{task.name}: {sources(task, data)[source]}"
+            for task in tasks
+            if getattr(task, source) is not None and sources(task, data)[source] != "yes"
+        ]
+        if reasons:
+            more = f" (and {len(reasons) - 1} more tasks)" if len(reasons) > 1 else ""
+            lines.append(f"no {source} data for {reasons[0]}{more}")
+    return lines
 
 
 def _version(package: str) -> str:

@@ -6,91 +6,31 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, model_validator
+from pydantic import Field, StrictInt, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from faithbench.errors import FaithbenchError, unknown
-
-Source = Literal["folder", "hub", "bundled"]
-Rationale = Literal["human", "proxy", "none"]
+from faithbench.task_parts import (
+    BundledSource,
+    Closed,
+    FolderSource,
+    HubSource,
+    ModelRef,
+    Rationale,
+    Source,
+    Text,
+)
 
 SOURCES: tuple[Source, ...] = ("folder", "hub", "bundled")
 
 # A row with the place it was read at, for messages.
 Placed = tuple[str, object]
 
-Split = Annotated[str, Field(pattern="^(train|dev|test)$")]
-Text = Annotated[str, Field(min_length=1)]
-# A plain name cannot climb out of the folder it is looked up in.
-Plain = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-# A branch or tag can move; only a whole commit pins the data.
-Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 
-
-class _Closed(BaseModel):
-    """A model that cannot be changed and takes no key it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class FolderSource(_Closed):
-    """Files `<name>/<stem>.jsonl.gz` under the data folder, with the sums they were tested with."""
-
-    name: Plain
-    splits: dict[Split, Plain] = Field(min_length=1)
-    sha256: dict[Plain, Sha256] = {}
-
-    @model_validator(mode="after")
-    def _sums_belong_to_splits(self) -> Self:
-        if stray := sorted(set(self.sha256) - set(self.splits.values())):
-            raise ValueError(f"sha256 names {', '.join(stray)}, which no split uses")
-        return self
-
-    def file(self, root: Path, split: str) -> Path:
-        """Return the packed file of a split, or the plain one where only that is there."""
-        packed = root / self.name / f"{self.splits[split]}.jsonl.gz"
-        plain = packed.with_suffix("")
-        return plain if plain.is_file() and not packed.is_file() else packed
-
-
-class HubSource(_Closed):
-    """A dataset of the Hugging Face hub at one commit; `columns` maps our names to its columns.
-
-    Labels are matched by name where the hub's names are the task's, else by index.
-    """
-
-    dataset: Text
-    config: str | None = None
-    revision: Commit
-    splits: dict[Split, Text] = Field(min_length=1)
-    columns: dict[Literal["id", "text", "text_b", "label"], Text]
-
-    @model_validator(mode="after")
-    def _columns_are_enough(self) -> Self:
-        if absent := [name for name in ("text", "label") if name not in self.columns]:
-            raise ValueError(f"columns must name the hub's column for {' and '.join(absent)}")
-        return self
-
-
-class BundledSource(_Closed):
-    """Files under `faithbench/bundled/<task>/`, shipped with the package."""
-
-    splits: dict[Split, Plain] = Field(min_length=1)
-    rationale: Rationale = "none"
-
-
-class ModelRef(_Closed):
-    """A model by name, e.g. `bundled:sst2` or a hub name at a revision."""
-
-    name: Text
-    revision: str | None = None
-
-
-class Task(_Closed):
+class Task(Closed):
     """One task file. `evidence` says which text may be erased."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
     version: Annotated[StrictInt, Field(ge=1)]
     title: Text
     kind: Literal["classification", "pair", "qa"]
@@ -98,12 +38,12 @@ class Task(_Closed):
     evidence: Literal["text", "text_b", "both"] = "text"
     rationale: Rationale = "none"
     rationale_note: str = ""
-    licence: Text
-    citation: Text
+    licence: str = ""
+    citation: str = ""
     folder: FolderSource | None = None
     hub: HubSource | None = None
     bundled: BundledSource | None = None
-    models: dict[Source, ModelRef]
+    models: dict[Source, ModelRef] = Field(default={})
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
@@ -123,7 +63,7 @@ class Task(_Closed):
         return self
 
 
-_TABLES: dict[str, type[_Closed]] = {
+_TABLES: dict[str, type[Closed]] = {
     "folder": FolderSource,
     "hub": HubSource,
     "bundled": BundledSource,

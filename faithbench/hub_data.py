@@ -1,0 +1,123 @@
+"""The one door to the hub's datasets: is a copy here, and its rows under our names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from faithbench.errors import FaithbenchError
+from faithbench.hub import hub_reachable, prepare_offline
+from faithbench.hub_forms import check_columns, our_rows
+from faithbench.task_parts import HubSource
+from faithbench.tasks import SOURCES, Placed, Task
+
+
+class Digest(Protocol):
+    """What hashlib gives: it may be asked at any time, and says what it has seen so far."""
+
+    def hexdigest(self) -> str:
+        """Return the digest of what was read."""
+        ...
+
+
+def dataset_cached(dataset: str, config: str | None, revision: str | None) -> bool:
+    """Say whether this dataset can be read at this revision without the hub; cheap."""
+    return _snapshot(dataset, revision) is not None or _prepared(dataset, config, revision)
+
+
+def hub_rows(task: Task, split: str) -> tuple[Iterator[Placed], Digest]:
+    """Return the rows of a split under our names, and a digest of their canonical JSON.
+
+    The dataset is opened at once, its rows are read as they are asked for; the digest is that
+    of all rows once the last one has been taken.
+    """
+    source = task.hub
+    assert source is not None  # the caller has chosen the hub
+    table = _load(task, source, split)
+    check_columns(task, table.column_names)
+    feature = table.features.get(source.columns.get("label", ""))
+    names = list(getattr(feature, "names", None) or [])
+    digest = hashlib.sha256()
+
+    def rows() -> Iterator[Placed]:
+        for number, found in enumerate(table):
+            for row in our_rows(task, split, number, found, names):
+                digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
+                yield f"{source.dataset}, row {number}", row
+
+    return rows(), digest
+
+
+def _load(task: Task, source: HubSource, split: str) -> Any:
+    prepare_offline()
+    try:
+        if not hub_reachable():
+            return _load_offline(source, source.splits[split])
+        import datasets
+
+        return datasets.load_dataset(
+            source.dataset, source.config, split=source.splits[split], revision=source.revision
+        )
+    # Four libraries raise here, and their errors have no common base.
+    except Exception as error:
+        others = [name for name in SOURCES if name != "hub" and getattr(task, name)]
+        at = str(source.revision)[:8] if source.pinned else source.revision or "main"
+        raise FaithbenchError(
+            f"cannot load {source.dataset} at {at} from the hub "
+            f"({type(error).__name__}: {' '.join(str(error).split())}); try again, or "
+            f"use another source: {', '.join(others) or 'this task has none'}"
+        ) from error
+
+
+def _load_offline(source: HubSource, split: str) -> Any:
+    """Read the files of the hub's own cache; without them, what `datasets` has prepared."""
+    if _snapshot(source.dataset, source.revision) is not None:
+        import datasets
+        from huggingface_hub import snapshot_download
+
+        folder = snapshot_download(
+            source.dataset, repo_type="dataset", revision=source.revision, local_files_only=True
+        )
+        return datasets.load_dataset(folder, source.config, split=split)
+    if not _prepared(source.dataset, source.config, source.revision):
+        raise ConnectionError("the hub does not answer, and no copy is in the local cache")
+    import datasets
+
+    return datasets.load_dataset(
+        source.dataset, source.config, split=split, revision=source.revision
+    )
+
+
+def _snapshot(dataset: str, revision: str | None) -> Path | None:
+    """Return where the hub's cache keeps a dataset's files, by commit or by the name of one."""
+    home = Path(os.environ.get("HF_HUB_CACHE") or f"{_home()}/hub").expanduser()
+    folder = home / f"datasets--{dataset.replace('/', '--')}"
+    name = folder / "refs" / (revision or "main")
+    commit = name.read_text().strip() if name.is_file() else revision
+    found = folder / "snapshots" / commit if commit else None
+    return found if found is not None and found.is_dir() and any(found.iterdir()) else None
+
+
+def _prepared(dataset: str, config: str | None, revision: str | None) -> bool:
+    """Say whether `datasets`, offline, would load this dataset at this revision.
+
+    Offline it ignores the revision asked for and takes the newest folder
+    `<cache>/<owner>___<name>/<config>/<version>/<commit>`: so that one must be ours.
+    """
+    root = Path(os.environ.get("HF_DATASETS_CACHE") or f"{_home()}/datasets").expanduser()
+    *owner, name = dataset.split("/")
+    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
+    name = re.sub(r"([a-z\d])([A-Z])", r"\1_\2", name).lower()
+    folders = (root / "___".join([*owner, name])).glob(f"{config or '*'}/*/*")
+    ages = [(path.stat().st_mtime, path.name) for path in folders if path.is_dir()]
+    return bool(ages) and revision in (None, max(ages)[1])
+
+
+def _home() -> str:
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return os.environ.get("HF_HOME") or f"{cache}/huggingface"
