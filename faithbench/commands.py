@@ -63,7 +63,12 @@ def run_command(
 
         name, revision = model_for(the_task, dataset, model)
         loaded = load_model(
-            name, labels=the_task.labels, revision=revision, device=device, dtype=dtype
+            name,
+            labels=the_task.labels,
+            kind=the_task.kind,
+            revision=revision,
+            device=device,
+            dtype=dtype,
         )
     job = Job(dataset, loaded, chosen, wanted, results, cast(Operator, operator), seed, chunk=batch)
     with progress_on(console) as progress:
@@ -116,7 +121,9 @@ def explain_command(
         from faithbench.models import load_model
 
         name, revision = (model, None) if model else default_model(the_task)
-        loaded = load_model(name, labels=the_task.labels, revision=revision, device=device)
+        loaded = load_model(
+            name, labels=the_task.labels, kind=the_task.kind, revision=revision, device=device
+        )
     for one in chosen:
         said = explain_text(loaded, the_task, one, text, text_b, seed)
         answer = f": {the_task.labels[said.target]} (p = {said.probability:.3f})"
@@ -161,7 +168,9 @@ def heads_command(
     from faithbench.reporting import public_name
 
     name, revision = model_for(the_task, parsed, model)
-    loaded = load_model(name, labels=the_task.labels, revision=revision, device=device)
+    loaded = load_model(
+        name, labels=the_task.labels, kind=the_task.kind, revision=revision, device=device
+    )
     target = out or cached_heads(loaded)
     check_writable(target.parent)
     with progress_on(console) as progress:

@@ -104,11 +104,15 @@ def load_model(
     ref: str,
     *,
     labels: tuple[str, ...],
+    kind: str | None = None,
     revision: str | None = None,
     device: str = "auto",
     dtype: str = "float32",
 ) -> Model:
-    """Load a classifier: `bundled:<task>`, a folder, or a name on the hub."""
+    """Load a classifier or question answerer: `bundled:<task>`, a folder, or a hub name.
+
+    With the `kind` of a task, a model of the other sort is refused.
+    """
     if dtype not in DTYPES:
         raise FaithbenchError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
     place = choose_device(device)
@@ -120,11 +124,16 @@ def load_model(
         AutoTokenizer,
     )
 
-    asks = answers_questions(found)
+    asks = _answers_questions(found)
+    if kind is not None and asks != (kind == "qa"):
+        raise FaithbenchError(
+            f"model {ref!r} is a {'question answerer' if asks else 'classifier'}, the task is of "
+            f"kind {kind}; choose a model that was trained for this task with --model"
+        )
     if not asks:
         _check_classes(ref, found, len(labels))
-    kind: Any = AutoModelForQuestionAnswering if asks else AutoModelForSequenceClassification
-    network, report = kind.from_pretrained(
+    auto: Any = AutoModelForQuestionAnswering if asks else AutoModelForSequenceClassification
+    network, report = auto.from_pretrained(
         found.base,
         revision=found.revision,
         num_labels=2 if asks else len(labels),
@@ -138,7 +147,8 @@ def load_model(
         key for key in report["missing_keys"] if not key.startswith(network.base_model_prefix)
     ]:
         raise FaithbenchError(
-            f"model {ref!r} has no trained classifier (no {', '.join(sorted(untrained))}); "
+            f"model {ref!r} has no trained {'answer head' if asks else 'classifier'} "
+            f"(no {', '.join(sorted(untrained))}); "
             "choose a model that was trained for this task with --model"
         )
     return build_model(
@@ -152,7 +162,7 @@ def load_model(
     )
 
 
-def answers_questions(found: Found) -> bool:
+def _answers_questions(found: Found) -> bool:
     """Say whether a model finds answers in a text, by its card or its configuration."""
     if found.adapter is not None:
         return bool(read_card(found.adapter).get("kind") == "qa")

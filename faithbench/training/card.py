@@ -68,8 +68,9 @@ def measured(
     folder: Path, train: Dataset, test: Dataset, device: str, progress: Progress
 ) -> dict[str, Any]:
     """Score a saved model on test, beside the majority of train and the published scores."""
-    model = load_model(str(folder), labels=test.task.labels, device=device)
-    published = PUBLISHED.get(test.task.name, ())
+    task = test.task
+    model = load_model(str(folder), labels=task.labels, kind=task.kind, device=device)
+    published = PUBLISHED.get(task.name, ())
     return {
         "test": _rounded(evaluate(model, test, progress)),
         "majority": majority_scores(train, test),

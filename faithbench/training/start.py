@@ -65,7 +65,12 @@ def start_model(task: Task, recipe: Recipe, base: Base, device: str = "auto") ->
         config.id2label = dict(enumerate(task.labels))
         config.label2id = {label: i for i, label in enumerate(task.labels)}
     auto: Any = AutoModelForQuestionAnswering if asks else AutoModelForSequenceClassification
-    network = auto.from_pretrained(base.folder, config=config, dtype=torch.float32)
+    network = auto.from_pretrained(
+        base.folder,
+        config=config,
+        dtype=torch.float32,
+        ignore_mismatched_sizes=True,  # a head of other classes gives way to a fresh one
+    )
     network.name_or_path = base.name  # the adapter names its base, not this machine's folder
     learner: Any = network if recipe.method == "full" else _with_adapter(network, recipe, asks)
     learning = {name for name, p in learner.named_parameters() if p.requires_grad}
