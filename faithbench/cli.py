@@ -131,15 +131,11 @@ def train(
     device: Device = "auto",
     epochs: Annotated[int, typer.Option(min=1)] = 4,
     patience: Annotated[int, typer.Option(min=1, help="Epochs without a better one.")] = 2,
-    learning_rate: Annotated[
-        float | None, typer.Option(min=0, help="Peak (default: 1e-3, with --full 5e-5).")
-    ] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="1e-3; --full: 5e-5.")] = None,
     batch_size: Annotated[int, typer.Option(min=1)] = 32,
     rank: Annotated[int, typer.Option(min=1, help="LoRA rank.")] = 16,
     dropout: Annotated[float, typer.Option(min=0, max=1, help="Of the adapter.")] = 0.1,
-    encoder_dropout: Annotated[
-        float, typer.Option(min=0, max=1, help="Of the network itself; 0 is much faster.")
-    ] = 0.1,
+    encoder_dropout: Annotated[float, typer.Option(min=0, max=1, help="0 is faster.")] = 0.1,
     max_tokens: Annotated[int | None, typer.Option(min=8, help="Cut training texts.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Use so many training rows.")] = None,
     dev_limit: Annotated[int | None, typer.Option(min=1, help="Rows to choose by.")] = None,
