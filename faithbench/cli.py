@@ -116,21 +116,42 @@ def explain(
 @app.command()
 def train(
     task: TaskName,
-    out: Annotated[Path, typer.Option(help="New folder for the trained adapter.")],
+    out: Annotated[
+        Path | None, typer.Option(help="New folder for the model (default: models/<task>).")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option(help="What to start from: a folder or a name on the hub.")
+    ] = None,
+    lora: Annotated[
+        bool, typer.Option("--lora/--full", help="Train a small adapter, or all weights.")
+    ] = True,
+    seed: Annotated[int, typer.Option()] = 0,
     data: DataFolder = None,
     source: Source = "auto",
+    device: Device = "auto",
     epochs: Annotated[int, typer.Option(min=1)] = 4,
+    patience: Annotated[int, typer.Option(min=1, help="Epochs without a better one.")] = 2,
+    learning_rate: Annotated[float | None, typer.Option(help="1e-3; --full: 5e-5.")] = None,
+    batch_size: Annotated[int, typer.Option(min=1)] = 32,
     rank: Annotated[int, typer.Option(min=1, help="LoRA rank.")] = 16,
-    learning_rate: Annotated[float, typer.Option(min=0)] = 1e-3,
-    seed: Annotated[int, typer.Option()] = 0,
-    limit: Limit = None,
+    dropout: Annotated[float, typer.Option(min=0, max=1, help="Of the adapter.")] = 0.1,
+    encoder_dropout: Annotated[float, typer.Option(min=0, max=1, help="0 is faster.")] = 0.1,
+    max_tokens: Annotated[int | None, typer.Option(min=8, help="Cut training texts.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use so many training rows.")] = None,
+    dev_limit: Annotated[int | None, typer.Option(min=1, help="Rows to choose by.")] = None,
+    test_limit: Annotated[int | None, typer.Option(min=1, help="Rows to judge on.")] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="What dev chooses by (default: the task's usual one).")
+    ] = None,
 ) -> None:
-    """Fine-tune the bundled encoder on a task; a killed training continues."""
-    from faithbench.commands import train_command
+    """Fine-tune an encoder on a task; a killed training continues."""
+    from faithbench.training.command import train_command
 
     train_command(
-        task=task, out=out, data=data, source=source, epochs=epochs, rank=rank,
-        learning_rate=learning_rate, seed=seed, limit=limit,
+        task=task, out=out, base=base, lora=lora, seed=seed, data=data, source=source,
+        device=device, epochs=epochs, patience=patience, learning_rate=learning_rate,
+        batch_size=batch_size, rank=rank, dropout=dropout, encoder_dropout=encoder_dropout,
+        max_tokens=max_tokens, limits=(limit, dev_limit, test_limit), metric=metric,
     )  # fmt: skip
 
 

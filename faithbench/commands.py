@@ -63,7 +63,12 @@ def run_command(
 
         name, revision = model_for(the_task, dataset, model)
         loaded = load_model(
-            name, labels=the_task.labels, revision=revision, device=device, dtype=dtype
+            name,
+            labels=the_task.labels,
+            kind=the_task.kind,
+            revision=revision,
+            device=device,
+            dtype=dtype,
         )
     job = Job(dataset, loaded, chosen, wanted, results, cast(Operator, operator), seed, chunk=batch)
     with progress_on(console) as progress:
@@ -116,7 +121,9 @@ def explain_command(
         from faithbench.models import load_model
 
         name, revision = (model, None) if model else default_model(the_task)
-        loaded = load_model(name, labels=the_task.labels, revision=revision, device=device)
+        loaded = load_model(
+            name, labels=the_task.labels, kind=the_task.kind, revision=revision, device=device
+        )
     for one in chosen:
         said = explain_text(loaded, the_task, one, text, text_b, seed)
         answer = f": {the_task.labels[said.target]} (p = {said.probability:.3f})"
@@ -136,38 +143,6 @@ def default_model(task: Task) -> tuple[str, str | None]:
         if ref is not None:
             return ref.name, ref.revision
     raise FaithbenchError(f"task {task.name} names no model; give one with --model")
-
-
-def train_command(
-    *,
-    task: str,
-    out: Path,
-    data: Path | None,
-    source: str,
-    epochs: int,
-    rank: int,
-    learning_rate: float,
-    seed: int,
-    limit: int | None,
-) -> None:
-    """Train an adapter and print what it reached."""
-    console = Console()
-    the_task = load_task(task)
-    check_writable(out)
-    parts = [
-        load_dataset(the_task, source=source, split=split, folder=data, limit=limit)
-        for split in ("train", "dev", "test")
-    ]
-    from faithbench.training.fit import Recipe, Splits, fit
-
-    recipe = Recipe(seed=seed, epochs=epochs, learning_rate=learning_rate, rank=rank)
-    with progress_on(console) as progress:
-        card = fit(Splits(*parts), recipe, out, progress)
-    console.print(
-        f"test accuracy {card['test_accuracy']:.4f}, dev {max(card['dev_accuracy_by_epoch']):.4f}; "
-        f"use it with --model {out}",
-        highlight=False,
-    )
 
 
 def heads_command(
@@ -193,7 +168,9 @@ def heads_command(
     from faithbench.reporting import public_name
 
     name, revision = model_for(the_task, parsed, model)
-    loaded = load_model(name, labels=the_task.labels, revision=revision, device=device)
+    loaded = load_model(
+        name, labels=the_task.labels, kind=the_task.kind, revision=revision, device=device
+    )
     target = out or cached_heads(loaded)
     check_writable(target.parent)
     with progress_on(console) as progress:

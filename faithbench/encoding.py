@@ -20,13 +20,18 @@ Evidence = Literal["text", "text_b", "both"]
 
 
 def encode(model: Model, example: Example, evidence: Evidence = "text") -> Encoding:
-    """Tokenise one example, mark what may be erased, and map tokens to words."""
+    """Tokenise one example, mark what may be erased, and map tokens to words.
+
+    A pair is read in order, but a question comes before the text it is about: so have all
+    published question answerers been trained.
+    """
     pair = () if example.text_b is None else (example.text_b,)
+    asks = pair != () and len(model.heads) > 1
+    only_text = "only_second" if asks else "only_first"
     try:
         tokens = model.tokenizer(
-            example.text,
-            *pair,
-            truncation="only_first" if evidence == "text" else "longest_first",
+            *(*pair, example.text) if asks else (example.text, *pair),
+            truncation=only_text if evidence == "text" else "longest_first",
             max_length=model.max_tokens,
             return_offsets_mapping=True,
             return_token_type_ids=True,
@@ -42,8 +47,8 @@ def encode(model: Model, example: Example, evidence: Evidence = "text") -> Encod
     first = tokens.encodings[0]
     # With stride 0, each overflowing piece holds text that the model will not read; of a pair,
     # it repeats the second text.
-    cut = sum(sum(1 for s in e.sequence_ids if s == 0) for e in tokens.encodings[1:])
-    sides = np.array([-1 if s is None else s for s in first.sequence_ids])
+    cut = sum(int((_sides(e, asks) == 0).sum()) for e in tokens.encodings[1:])
+    sides = _sides(first, asks)
     allowed = {"text": (0,), "text_b": (1,), "both": (0, 1)}[evidence]
     spans_a, spans_b = word_spans(example.text), word_spans(example.text_b or "")
     words_a = words_of_tokens(first.offsets, spans_a)
@@ -62,6 +67,12 @@ def encode(model: Model, example: Example, evidence: Evidence = "text") -> Encod
     )
     _check_readable(model, encoding)
     return encoding
+
+
+def _sides(piece: Any, reversed_pair: bool) -> np.ndarray[Any, Any]:
+    """Return for each token 0 if it is of the text, 1 if of text_b, -1 if it is special."""
+    order = (1, 0) if reversed_pair else (0, 1)
+    return np.array([-1 if s is None else order[s] for s in piece.sequence_ids])
 
 
 def _check_readable(model: Model, encoding: Encoding) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import copy
-import json
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from faithbench.erasure import Operator
 from faithbench.errors import FaithbenchError
 from faithbench.meter import Meter
-from faithbench.weights import Found, locate, sha256_of_weights
+from faithbench.weights import Found, locate, read_card, sha256_of_weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -105,23 +104,39 @@ def load_model(
     ref: str,
     *,
     labels: tuple[str, ...],
+    kind: str | None = None,
     revision: str | None = None,
     device: str = "auto",
     dtype: str = "float32",
 ) -> Model:
-    """Load a classifier: `bundled:<task>`, a folder, or a name on the hub."""
+    """Load a classifier or question answerer: `bundled:<task>`, a folder, or a hub name.
+
+    With the `kind` of a task, a model of the other sort is refused.
+    """
     if dtype not in DTYPES:
         raise FaithbenchError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
     place = choose_device(device)
     found = locate(ref, revision)
     quieten()
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import (
+        AutoModelForQuestionAnswering,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+    )
 
-    _check_classes(ref, found, len(labels))
-    network, report = AutoModelForSequenceClassification.from_pretrained(
+    asks = _answers_questions(found)
+    if kind is not None and asks != (kind == "qa"):
+        raise FaithbenchError(
+            f"model {ref!r} is a {'question answerer' if asks else 'classifier'}, the task is of "
+            f"kind {kind}; choose a model that was trained for this task with --model"
+        )
+    if not asks:
+        _check_classes(ref, found, len(labels))
+    auto: Any = AutoModelForQuestionAnswering if asks else AutoModelForSequenceClassification
+    network, report = auto.from_pretrained(
         found.base,
         revision=found.revision,
-        num_labels=len(labels),
+        num_labels=2 if asks else len(labels),
         dtype=torch.float32,
         output_loading_info=True,
     )
@@ -132,7 +147,8 @@ def load_model(
         key for key in report["missing_keys"] if not key.startswith(network.base_model_prefix)
     ]:
         raise FaithbenchError(
-            f"model {ref!r} has no trained classifier (no {', '.join(sorted(untrained))}); "
+            f"model {ref!r} has no trained {'answer head' if asks else 'classifier'} "
+            f"(no {', '.join(sorted(untrained))}); "
             "choose a model that was trained for this task with --model"
         )
     return build_model(
@@ -146,12 +162,22 @@ def load_model(
     )
 
 
+def _answers_questions(found: Found) -> bool:
+    """Say whether a model finds answers in a text, by its card or its configuration."""
+    if found.adapter is not None:
+        return bool(read_card(found.adapter).get("kind") == "qa")
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(found.base, revision=found.revision)
+    return any("QuestionAnswering" in name for name in config.architectures or ())
+
+
 def _check_classes(ref: str, found: Found, wanted: int) -> None:
     """Refuse a model of another task, whose head would not fit."""
     from transformers import AutoConfig
 
     if found.adapter is not None:
-        there = len(json.loads((found.adapter / "card.json").read_text())["labels"])
+        there = len(read_card(found.adapter)["labels"])
     else:
         there = AutoConfig.from_pretrained(found.base, revision=found.revision).num_labels
     if there != wanted:

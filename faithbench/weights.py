@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from faithbench.errors import FaithbenchError
 from faithbench.hub import hub_reachable, prepare_offline
@@ -67,18 +68,12 @@ def _locate_folder(folder: Path) -> Found:
 
 def locate_adapter(adapter: Path) -> Found:
     """Find the base an adapter belongs on, checking that it is the very same weights."""
-    card_file = adapter / "card.json"
-    if not card_file.is_file():
-        raise FaithbenchError(f"adapter {adapter} has no card.json; make it with faithbench train")
-    try:
-        card = json.loads(card_file.read_text())
-    except json.JSONDecodeError as error:
-        raise FaithbenchError(f"{card_file} is not JSON ({error}); train it again") from None
-    base = base_encoder()
-    if card.get("base_sha256") != BASE_SHA256:
+    card = read_card(adapter)
+    base, there = base_folder(card.get("base", BASE_NAME))
+    if card.get("base_sha256") != there:
         raise FaithbenchError(
             f"adapter {adapter} was trained on another base (sha256 "
-            f"{str(card.get('base_sha256'))[:12]}..., this one is {BASE_SHA256[:12]}...); "
+            f"{str(card.get('base_sha256'))[:12]}..., this one is {there[:12]}...); "
             "train it again with faithbench train"
         )
     weights = adapter / "adapter_model.safetensors"
@@ -93,6 +88,42 @@ def locate_adapter(adapter: Path) -> Found:
             f"{str(card.get('adapter_sha256'))[:12]}...; restore the file or train it again"
         )
     return Found(base=str(base), folder=base, adapter=adapter)
+
+
+def read_card(adapter: Path) -> dict[str, Any]:
+    """Read the card that `faithbench train` wrote beside an adapter."""
+    file = adapter / "card.json"
+    if not file.is_file():
+        raise FaithbenchError(f"adapter {adapter} has no card.json; make it with faithbench train")
+    try:
+        card: dict[str, Any] = json.loads(file.read_text())
+    except json.JSONDecodeError as error:
+        raise FaithbenchError(f"{file} is not JSON ({error}); train it again") from None
+    return card
+
+
+def base_folder(name: str) -> tuple[Path, str]:
+    """Return the folder of an encoder to fine-tune, fetched if need be, and its digest."""
+    if name == BASE_NAME:
+        return base_encoder(), BASE_SHA256
+    found = locate(name)
+    if found.adapter is not None:
+        raise FaithbenchError(f"base {name} is an adapter; give the model it was trained on")
+    folder = found.folder or _fetched(name)
+    # Old models of the hub have no safetensors; transformers reads theirs without pickle's code.
+    files = weight_files(folder) or sorted(folder.glob("pytorch_model*.bin"))
+    sums = [file_sha256(file) for file in files]
+    return folder, sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
+
+
+def _fetched(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    wanted = ["*.json", "*.txt", "*.model", "*.safetensors"]
+    folder = Path(snapshot_download(name, allow_patterns=wanted))
+    if weight_files(folder):
+        return folder
+    return Path(snapshot_download(name, allow_patterns=[*wanted[:-1], "pytorch_model*.bin"]))
 
 
 @cache

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from faithbench import tiny
 from faithbench.data import Dataset
 from faithbench.encoding import encode
 from faithbench.errors import FaithbenchError
-from faithbench.evaluation import accuracy, predict
+from faithbench.evaluation import (
+    accuracy,
+    answer_scores,
+    answers_of,
+    class_scores,
+    evaluate,
+    predict,
+)
 from faithbench.forward import Engine
 from faithbench.models import Model, build_model
-from faithbench.types import Example
+from faithbench.types import Answer, Example
 from tests.builders import make_task
 
 TEXTS = ["good film", "a very dull plot", "not great", "the plot is great, and good", "bad"]
@@ -53,7 +62,7 @@ def test_progress_goes_by_chunks_of_256(tiny_model) -> None:
         progress=lambda *step: said.append(step),
     )
     assert found == 0.25
-    assert said == [("accuracy on test", 256, 300), ("accuracy on test", 300, 300)]
+    assert said == [("scoring test", 256, 300), ("scoring test", 300, 300)]
 
 
 def test_the_evidence_of_a_pair_task_decides_what_is_read(tiny_model) -> None:
@@ -80,6 +89,69 @@ def test_predictions_come_in_the_examples_order(tiny_model) -> None:
     apart = [predict(Engine(model), [encoding])[0] for encoding in encodings]
     assert together.shape == (5, 3)
     np.testing.assert_allclose(together, np.array(apart), rtol=0, atol=1e-12)
+
+
+def test_class_scores_by_hand() -> None:
+    """Gold 0 0 0 1 1 2, said 0 0 1 1 1 0: F1 of 2*2/(3+3), 2*2/(2+3) and 0."""
+    gold, found = [0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 1, 0]
+    scores = class_scores(found, gold, 3)
+    assert scores["accuracy"] == pytest.approx(4 / 6)
+    assert scores["macro_f1"] == pytest.approx((2 / 3 + 4 / 5 + 0) / 3)
+    # (c n - sum there said) / sqrt((n2 - sum said2)(n2 - sum there2)):
+    # (24 - 15) / sqrt((36 - 18)(36 - 14)).
+    assert scores["matthews"] == pytest.approx(9 / np.sqrt(18 * 22))
+    both = {"accuracy": 0.5, "macro_f1": 1 / 3, "matthews": 0.0}
+    assert class_scores([1, 1], [0, 1], 2) == pytest.approx(both)
+
+
+def test_class_scores_agree_with_sklearn() -> None:
+    from sklearn.metrics import f1_score, matthews_corrcoef
+
+    draw = np.random.default_rng(0)
+    for classes in (2, 4):
+        gold, found = draw.integers(classes, size=(2, 50))
+        scores = class_scores(found.tolist(), gold.tolist(), classes)
+        assert scores["accuracy"] == (gold == found).mean()
+        assert scores["macro_f1"] == pytest.approx(f1_score(gold, found, average="macro"))
+        assert scores["matthews"] == pytest.approx(matthews_corrcoef(gold, found))
+
+
+def test_answer_scores_are_means_over_questions() -> None:
+    asked = [
+        Example("a", "the red dog", 0, "what", answers=(Answer(4, "red dog"), Answer(8, "dog"))),
+        Example("b", "a dull plot", 0, "what", answers=(Answer(2, "dull"),)),
+    ]
+    scores = answer_scores(["dog", "a dull plot"], asked)
+    assert scores == pytest.approx({"exact_match": 0.5, "f1": (1 + 2 / 3) / 2})
+
+
+def test_a_question_answerer_is_scored_by_the_spans_it_finds() -> None:
+    """The answers are those that the logits of one question at a time give by hand."""
+    model = tiny.tiny_model("bert", qa=True)
+    texts = ["the plot is very dull and bad", "good film , not great", "a film"]
+    asked = [Example(f"q{i}", text, 0, "is the film good") for i, text in enumerate(texts)]
+    by_hand = []
+    for example in asked:
+        pair = (example.text_b, example.text)
+        tokens = model.tokenizer(*pair, return_tensors="pt", return_token_type_ids=True)
+        with torch.no_grad():
+            out = model.network(**tokens)
+        start, end = out.start_logits[0], out.end_logits[0]
+        places = [i for i, side in enumerate(tokens.sequence_ids(0)) if side == 1]
+        pairs = [(i, j) for i in places for j in places if i <= j]
+        i, j = max(pairs, key=lambda pair: float(start[pair[0]] + end[pair[1]]))
+        offsets = tokens.encodings[0].offsets
+        by_hand.append(example.text[offsets[i][0] : offsets[j][1]])
+    examples = tuple(
+        replace(e, answers=(Answer(e.text.index(a), a),))
+        for e, a in zip(asked, by_hand, strict=True)
+    )
+    task = make_task(kind="qa", labels=["answerable"], hub=None)
+    data = Dataset(task, "folder", "test", examples, "", "none", False)
+    assert answers_of(model, data) == by_hand
+    assert evaluate(model, data) == {"exact_match": 1.0, "f1": 1.0}
+    wrong = tuple(replace(e, answers=(Answer(0, "zebra"),)) for e in examples)
+    assert evaluate(model, replace(data, examples=wrong)) == {"exact_match": 0.0, "f1": 0.0}
 
 
 def constant(model: Model, bias: list[float]) -> Model:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 
+from faithbench import tiny
 from faithbench.capture import run_capture
 from faithbench.catalog import EXPLAINERS
 from faithbench.encoding import collate, encode, inputs_of, pad_rows
@@ -66,6 +67,23 @@ def test_encode_a_pair(tiny_model, evidence: Any, erasable: list[int]) -> None:
     assert found.words.tolist() == [-1, 0, 1, -1, 2, 3, -1]
     assert found.word_spans == ((0, 4), (5, 9), (0, 3), (4, 8))
     assert found.spans[4:6] == ((0, 3), (4, 8))
+
+
+def test_a_question_comes_before_its_text() -> None:
+    """As published question answerers were trained; words are still numbered text first."""
+    model = tiny.tiny_model("bert", qa=True)
+    found = encode(model, PAIR, "text")
+    assert found.ids.tolist() == [2, 8, 7, 3, 5, 10, 3]
+    assert found.types.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert np.flatnonzero(found.erasable).tolist() == [4, 5]
+    assert found.words.tolist() == [-1, 2, 3, -1, 0, 1, -1]
+    assert found.word_spans == ((0, 4), (5, 9), (0, 3), (4, 8))
+    assert found.spans[4:6] == ((0, 4), (5, 9))
+    long = encode(model, Example("e", words(150), 0, "good film"))
+    assert (len(long.ids), int(long.erasable.sum()), long.truncated) == (64, 59, 91)
+    assert long.ids[1:4].tolist() == [5, 7, 3]
+    with pytest.raises(FaithbenchError, match="its second text leaves no room for the first"):
+        encode(model, Example("e", "good film", 0, words(70)))
 
 
 @pytest.mark.parametrize(("length", "truncated"), [(62, 0), (63, 1), (100, 38), (250, 188)])
@@ -305,6 +323,28 @@ def test_loading_says_what_cannot_be(saved: Path) -> None:
             match=f"has 2 classes, the task has {len(labels)}; choose a model that was trained",
         ):
             load_model(str(saved), labels=labels)
+
+
+def test_a_question_answerer_is_known_by_its_configuration(
+    tokenizer, saved: Path, tmp_path: Path
+) -> None:
+    original = tiny.tiny_model("bert", qa=True, dtype=torch.float32)
+    original.network.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    model = load_model(str(tmp_path), labels=("answerable",), kind="qa", device="cpu")
+    assert model.heads == ("start_logits", "end_logits")
+    assert model.labels == ("answerable",)
+    assert torch.equal(model.network.qa_outputs.weight, original.network.qa_outputs.weight)
+    for folder, kind, sort in (
+        (tmp_path, "pair", "question answerer"),
+        (saved, "qa", "classifier"),
+    ):
+        with pytest.raises(FaithbenchError) as caught:
+            load_model(str(folder), labels=LABELS, kind=kind)
+        assert str(caught.value) == (
+            f"model '{folder}' is a {sort}, the task is of kind {kind}; "
+            "choose a model that was trained for this task with --model"
+        )
 
 
 def test_an_adapter_of_another_task_is_refused() -> None:

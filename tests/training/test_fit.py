@@ -15,13 +15,12 @@ import torch
 from safetensors.torch import load_file
 
 from faithbench.data import load_dataset
-from faithbench.encoding import encode
 from faithbench.errors import FaithbenchError
 from faithbench.evaluation import accuracy
 from faithbench.models import load_model
 from faithbench.tasks import load_task
-from faithbench.training.fit import Recipe, Splits, _batches, _schedule, fit
-from faithbench.types import Example
+from faithbench.training.fit import fit, over
+from faithbench.training.recipe import Recipe, Splits
 from faithbench.weights import BASE_SHA256, base_encoder, file_sha256
 
 RECIPE = Recipe(epochs=2, rank=2, alpha=4, batch_size=8, learning_rate=1e-2)
@@ -101,14 +100,24 @@ def test_the_card(splits: Splits, trained: tuple[Path, list[str]]) -> None:
             }
             for name, n in (("train", 16), ("dev", 8), ("test", 6))
         },
-        "dev_accuracy_by_epoch": card["dev_accuracy_by_epoch"],
+        "class_weights": None,
+        "dev_by_epoch": card["dev_by_epoch"],
+        "kind": "classification",
         "labels": ["no", "yes"],
+        "left_out": {},
+        "majority": {"accuracy": 0.5, "macro_f1": 0.3333, "matthews": 0.0},
+        "published": [],
         "recipe": {
             "alpha": 4,
             "batch_size": 8,
             "dropout": 0.1,
+            "encoder_dropout": 0.1,
             "epochs": 2,
             "learning_rate": 0.01,
+            "max_tokens": None,
+            "method": "lora",
+            "metric": "accuracy",
+            "patience": 2,
             "rank": 2,
             "seed": 0,
             "targets": ["query", "key", "value", "dense"],
@@ -116,13 +125,16 @@ def test_the_card(splits: Splits, trained: tuple[Path, list[str]]) -> None:
             "weight_decay": 0.01,
         },
         "task": "mini",
-        "test_accuracy": card["test_accuracy"],
+        "task_version": 1,
+        "test": card["test"],
     }
     # Eighths and sixths: the shares of eight dev and six test sentences.
-    assert len(card["dev_accuracy_by_epoch"]) == 2
-    assert all(value * 8 == round(value * 8) for value in card["dev_accuracy_by_epoch"])
-    assert card["test_accuracy"] * 6 == pytest.approx(round(card["test_accuracy"] * 6), abs=1e-3)
-    assert max(card["dev_accuracy_by_epoch"]) >= 0.75, "these sentences are easily told apart"
+    assert len(card["dev_by_epoch"]) == 2
+    assert all(value * 8 == round(value * 8) for value in card["dev_by_epoch"])
+    found = card["test"]["accuracy"] * 6
+    assert found == pytest.approx(round(found), abs=1e-3)
+    assert set(card["test"]) == {"accuracy", "macro_f1", "matthews"}
+    assert max(card["dev_by_epoch"]) >= 0.75, "these sentences are easily told apart"
 
 
 def test_the_files(trained: tuple[Path, list[str]]) -> None:
@@ -157,8 +169,8 @@ def test_the_folder_loads_as_the_model_that_was_measured(
     model = load_model(str(out), labels=("no", "yes"), device="cpu")
     card = json.loads((out / "card.json").read_text())
     assert model.folder == out
-    assert round(accuracy(model, splits.test), 4) == card["test_accuracy"]
-    best = max(card["dev_accuracy_by_epoch"])
+    assert round(accuracy(model, splits.test), 4) == card["test"]["accuracy"]
+    best = max(card["dev_by_epoch"])
     assert abs(accuracy(model, splits.dev) - best) <= 1 / 8, "half precision may turn one"
     bare = load_file(base_encoder() / "model.safetensors")["encoder.layer.0.output.dense.weight"]
     merged = model.network.bert.encoder.layer[0].output.dense.weight
@@ -171,11 +183,12 @@ def test_the_folder_loads_as_the_model_that_was_measured(
 def test_progress(trained: tuple[Path, list[str]]) -> None:
     _, said = trained
     assert said == [
+        "reading train 16/16",
         *(f"epoch 1/2 {step}/2" for step in (1, 2)),
-        "accuracy on dev 8/8",
+        "scoring dev 8/8",
         *(f"epoch 2/2 {step}/2" for step in (1, 2)),
-        "accuracy on dev 8/8",
-        "accuracy on test 6/6",
+        "scoring dev 8/8",
+        "scoring test 6/6",
     ]
 
 
@@ -193,7 +206,7 @@ def test_a_killed_training_continues_to_the_same_bytes(
 ) -> None:
     """Killed in the second epoch, and once more while the finished adapter was measured."""
     said: list[str] = []
-    kill = killer("accuracy on test", 6)
+    kill = killer("scoring test", 6)
 
     def progress(*step: Any) -> None:
         said.append(step[0])
@@ -201,11 +214,11 @@ def test_a_killed_training_continues_to_the_same_bytes(
 
     with pytest.raises(KeyboardInterrupt):
         fit(splits, RECIPE, halved, progress)
-    assert said == ["epoch 2/2"] * 2 + ["accuracy on dev", "accuracy on test"]
+    assert said == ["reading train", *["epoch 2/2"] * 2, "scoring dev", "scoring test"]
     said.clear()
     card = fit(splits, RECIPE, halved, lambda *step: said.append(step[0]))
-    assert said == ["accuracy on test"]
-    assert card["test_accuracy"] == json.loads((halved / "card.json").read_text())["test_accuracy"]
+    assert said == ["reading train", "scoring test"]
+    assert card == json.loads((halved / "card.json").read_text())
     assert {path.name for path in halved.iterdir()} == KEPT
     for name in KEPT:
         assert (halved / name).read_bytes() == (trained[0] / name).read_bytes(), name
@@ -221,37 +234,21 @@ def test_a_finished_folder_is_not_trained_again(
     assert {path.name for path in out.iterdir()} == KEPT
 
 
-def test_the_learning_rate_rises_then_falls() -> None:
-    """Of 100 steps, six rise to 1; the other 94 fall by equal steps, the last one to 1/94."""
-    rates = [_schedule(step, 100, 0.06) for step in range(100)]
-    assert rates[:8] == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1, 1, 93 / 94])
-    assert rates[-1] == pytest.approx(1 / 94)
-    assert [_schedule(step, 4, 0.06) for step in range(4)] == pytest.approx([1, 1, 2 / 3, 1 / 3])
-    assert _schedule(0, 1, 0.06) == 1
-
-
-def test_batches_hold_each_example_once_and_change_with_epoch_and_seed(tiny_model) -> None:
-    model = tiny_model()
-    texts = [" ".join(["good"] * (1 + number % 5)) for number in range(11)]
-    encodings = [encode(model, Example(f"e{n}", text, 0)) for n, text in enumerate(texts)]
-
-    fours = replace(RECIPE, batch_size=4)
-
-    def ids(recipe: Recipe, epoch: int) -> list[list[str]]:
-        return [[e.example.id for e in batch] for batch in _batches(encodings, recipe, epoch)]
-
-    found = ids(fours, 0)
-    assert sorted(len(batch) for batch in found) == [3, 4, 4]
-    assert sorted(i for batch in found for i in batch) == sorted(f"e{n}" for n in range(11))
-    assert found == ids(fours, 0)
-    assert found != ids(fours, 1)
-    assert found != ids(replace(fours, seed=1), 0)
-    # Neighbours are of like length: each batch of a pool spans a part of the lengths only.
-    spans = sorted(
-        (min(len(e.ids) for e in batch), max(len(e.ids) for e in batch))
-        for batch in _batches(encodings, fours, 0)
-    )
-    assert spans == [(3, 4), (4, 6), (6, 7)]
+@pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        ((), False),
+        ((0.5,), False),
+        ((0.5, 0.4), False),
+        ((0.5, 0.4, 0.5), False),
+        ((0.5, 0.4, 0.4), True),
+        ((0.5, 0.6, 0.5, 0.55), True),
+        ((0.5, 0.6, 0.7, 0.8, 0.9), True),
+    ],
+)
+def test_a_training_is_over(history: tuple[float, ...], expected: bool) -> None:
+    """Five epochs, or two in a row that are below the best; a tie is no worse."""
+    assert over(history, Recipe(epochs=5, patience=2)) == expected
 
 
 def sentence(split: str, number: int) -> dict[str, Any]:

@@ -1,0 +1,102 @@
+"""The card of a trained model: what made it, and what it reaches."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from faithbench.data import Dataset
+from faithbench.errors import FaithbenchError
+from faithbench.evaluation import answer_scores, class_scores, evaluate
+from faithbench.models import load_model
+from faithbench.training.checkpoint import forget_checkpoint
+from faithbench.training.published import PUBLISHED
+from faithbench.training.recipe import Progress, Recipe, Splits
+from faithbench.training.start import Base
+
+_NOTE = "run.json"
+
+
+def card_facts(splits: Splits, recipe: Recipe, base: Base) -> dict[str, Any]:
+    """Return what is known before the first step."""
+    task = splits.train.task
+    return {
+        "task": task.name,
+        "task_version": task.version,
+        "kind": task.kind,
+        "labels": list(task.labels),
+        "base": base.name,
+        "base_sha256": base.sha256,
+        "recipe": json.loads(json.dumps(asdict(recipe))),
+        "data": {
+            name: {"source": d.source, "split": d.split, "n": len(d.examples), "sha256": d.sha256}
+            for name, d in vars(splits).items()
+        },
+    }
+
+
+def check_same_run(facts: dict[str, Any], out: Path) -> None:
+    """Refuse to continue somebody else's training in the same folder."""
+    note = out / _NOTE
+    text = json.dumps(facts, sort_keys=True)
+    # The note goes last: with it, a card is one that a killed run had not measured yet.
+    if (out / "card.json").exists() and not note.exists():
+        raise FaithbenchError(f"{out} already holds a trained model; choose another --out")
+    if note.exists() and note.read_text() != text:
+        raise FaithbenchError(
+            f"{out} holds a training with other data or settings; choose another --out"
+        )
+    note.write_text(text)
+
+
+def finish_card(
+    facts: dict[str, Any], splits: Splits, out: Path, device: str, progress: Progress
+) -> dict[str, Any]:
+    """Measure the shipped files, not the weights in memory, and write what they are."""
+    write_card(facts, out)  # an adapter loads with its card alone
+    card = facts | measured(out, splits.train, splits.test, device, progress)
+    write_card(card, out)
+    (out / _NOTE).unlink()
+    forget_checkpoint(out)
+    return card
+
+
+def measured(
+    folder: Path, train: Dataset, test: Dataset, device: str, progress: Progress
+) -> dict[str, Any]:
+    """Score a saved model on test, beside the majority of train and the published scores."""
+    task = test.task
+    model = load_model(str(folder), labels=task.labels, kind=task.kind, device=device)
+    published = PUBLISHED.get(task.name, ())
+    return {
+        "test": _rounded(evaluate(model, test, progress)),
+        "majority": majority_scores(train, test),
+        "published": [asdict(score) for score in published],
+    }
+
+
+def majority_scores(train: Dataset, test: Dataset) -> dict[str, float] | None:
+    """Score whoever always says train's largest class; of questions, that none has an answer.
+
+    None where that makes no sense: every question has an answer.
+    """
+    gold = [example.label for example in test.examples]
+    if test.task.kind != "qa":
+        counts = Counter(example.label for example in train.examples)
+        largest = min(counts, key=lambda label: (-counts[label], label))
+        return _rounded(class_scores([largest] * len(gold), gold, len(test.task.labels)))
+    if len(test.task.labels) == 1:
+        return None
+    return _rounded(answer_scores([""] * len(gold), test.examples))
+
+
+def write_card(card: dict[str, Any], folder: Path) -> None:
+    """Write a card as sorted JSON."""
+    (folder / "card.json").write_text(json.dumps(card, indent=2, sort_keys=True) + "\n")
+
+
+def _rounded(scores: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in scores.items()}
