@@ -17,7 +17,7 @@ from faithbench.encoding import collate, encode
 from faithbench.erasure import rank
 from faithbench.forward import engine_of
 from faithbench.models import load_model
-from faithbench.scoring import attribute
+from faithbench.attribution import attribute
 from faithbench.selection import find_explainers
 from faithbench.sharing import release
 from faithbench.tasks import load_task

@@ -20,7 +20,7 @@ from faithbench.encoding import collate, encode
 from faithbench.erasure import rank
 from faithbench.models import Model, load_model
 from faithbench.relevance import run_relevance
-from faithbench.scoring import attribute
+from faithbench.attribution import attribute
 from faithbench.selection import find_explainers
 from faithbench.sharing import release
 from faithbench.tasks import load_task

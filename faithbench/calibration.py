@@ -12,7 +12,6 @@ from faithbench.capture import capture
 from faithbench.data import Dataset
 from faithbench.encoding import collate, encode
 from faithbench.errors import FaithbenchError
-from faithbench.evaluation import predict
 from faithbench.explainers.relevance import relevance_pass, weighted_rollout
 from faithbench.forward import Engine
 from faithbench.heads import Calibration, HeadStatistics, Trial, count_heads, select
@@ -21,6 +20,7 @@ from faithbench.models import Model
 from faithbench.relevance_rules import HeadRule
 from faithbench.scoring import score
 from faithbench.sharing import release
+from faithbench.targets import predictions
 from faithbench.types import Attribution, Encoding
 
 PAPER = (0.1, 0.8)
@@ -104,22 +104,22 @@ def _aopc_sums(
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return each mask's summed AOPC over a chunk; one gradient pass serves all masks."""
     engine = Engine(model)
-    answers = predict(engine, encodings)
-    targets = [int(t) for t in np.argmax(answers, axis=1)]
+    found = predictions(engine, encodings)
+    targets = [p.target for p in found]
     batch = collate(model, encodings, targets, [0] * len(encodings))
     seen = capture(model, batch)
     sums = np.zeros(len(candidates))
     for index, candidate in enumerate(candidates):
         rule = HeadRule(torch.tensor(candidate.groups, device=model.device))
-        found = relevance_pass(model, batch, rule)
+        relevance = relevance_pass(model, batch, rule)
         table = weighted_rollout(
-            seen.attention_gradients, found.attentions, seen.position, normalise=False
+            seen.attention_gradients, relevance.attentions, seen.position, normalise=False
         )
         attributions = [
-            Attribution(e, targets[i], table[i, : len(e.ids)].cpu().numpy()[e.erasable], 0, 0, 0)
+            Attribution(e, targets[i], table[i, : len(e.ids)].cpu().numpy(), 0, 0, 0)
             for i, e in enumerate(encodings)
         ]
-        scored = score(engine, attributions, list(answers), [METRICS["aopc"]], "mask")
+        scored = score(engine, attributions, [p.log_f for p in found], [METRICS["aopc"]], "mask")
         sums[index] = sum(s.values["aopc"] or 0.0 for s in scored)
     release(model)
     return sums

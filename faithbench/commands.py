@@ -126,7 +126,7 @@ def explain_command(
         )
     for one in chosen:
         said = explain_text(loaded, the_task, one, text, text_b, seed)
-        answer = f": {the_task.labels[said.target]} (p = {said.probability:.3f})"
+        answer = f": {said.said} (p = {said.probability:.3f})"
         console.print(Text.assemble((one.label, "bold"), answer))
         console.print(heat_map(said.attribution.encoding, said.attribution.scores))
         table = Table("word", "score")

@@ -13,7 +13,9 @@ from faithbench.display import heat_map
 from faithbench.encoding import encode
 from faithbench.models import Model
 from faithbench.run import Outcome
+from faithbench.single import say
 from faithbench.stats import holm, signed_rank
+from faithbench.types import Example
 
 
 def comparison_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -57,7 +59,12 @@ def show_examples(
     places = np.linspace(0, len(outcome.rows) - 1, min(count, len(outcome.rows))).round()
     for place in places.astype(int):
         row, example = outcome.rows[place], data.examples[place]
-        right = "right" if row.target == row.label else f"wrong, it is {labels[row.label]}"
-        said = f"{row.id}: {labels[row.target]} (p = {row.probability:.3f}, {right})"
-        console.print(Text(said, style="dim"))
-        console.print(heat_map(encode(model, example, data.task.evidence), np.array(row.scores)))
+        encoding = encode(model, example, data.task.evidence)
+        right = "right" if row.right else f"wrong, it is {_truth(labels, example)}"
+        said = f"{row.id}: {say(labels, encoding, row.target)}"
+        console.print(Text(f"{said} (p = {row.probability:.3f}, {right})", style="dim"))
+        console.print(heat_map(encoding, np.array(row.scores)))
+
+
+def _truth(labels: Sequence[str], example: Example) -> str:
+    return repr(example.answers[0].text) if example.answers else labels[example.label]

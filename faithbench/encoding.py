@@ -10,7 +10,7 @@ import torch
 
 from faithbench.errors import FaithbenchError
 from faithbench.models import Model
-from faithbench.types import Batch, Encoding, Example
+from faithbench.types import Batch, Encoding, Example, Target
 from faithbench.words import word_spans, words_of_tokens
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _check_readable(model: Model, encoding: Encoding) -> None:
 def collate(
     model: Model,
     encodings: Sequence[Encoding],
-    targets: Sequence[int] | Sequence[tuple[int, int]],
+    targets: Sequence[Target],
     seeds: Sequence[int],
 ) -> Batch:
     """Pad encodings on the right into one batch on the model's device.

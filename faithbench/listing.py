@@ -88,7 +88,7 @@ def show_metrics() -> None:
         table.add_row(
             metric.name,
             metric.family,
-            "up" if metric.higher_is_better else "down",
+            {True: "up", False: "down", None: "-"}[metric.higher_is_better],
             f"{metric.low:g}..{metric.high:g}",
             str(metric.version),
             metric.summary,

@@ -65,7 +65,7 @@ def make_record(
             revision=model.revision,
             weights_sha256=model.weights_sha256,
             dtype=str(model.dtype).removeprefix("torch."),
-            accuracy=round(sum(row.target == row.label for row in rows) / n, 6),
+            accuracy=round(sum(row.right for row in rows) / n, 6),
             truncated=truncated,
             labels=model.labels,
         ),

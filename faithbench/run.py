@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -11,14 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import torch
 
+from faithbench.attribution import attribute, seed_of
+from faithbench.bounds import BoundsFile
 from faithbench.checkpoint import RowsFile, open_rows
 from faithbench.data import Dataset
 from faithbench.encoding import collate, encode
 from faithbench.erasure import Operator
-from faithbench.evaluation import predict
 from faithbench.files import check_writable
 from faithbench.forward import Engine, engine_of
 from faithbench.metrics import Metric
@@ -26,9 +27,10 @@ from faithbench.models import Model
 from faithbench.records import Record, write
 from faithbench.reporting import make_record, public_name
 from faithbench.rows import Row, make_row, times_path
-from faithbench.scoring import attribute, score, seed_of
+from faithbench.scoring import Bounds, score
 from faithbench.selection import Chosen
 from faithbench.sharing import release
+from faithbench.targets import Prediction, predictions
 from faithbench.types import Encoding
 
 Progress = Callable[[str, int, int], None]
@@ -46,7 +48,7 @@ class Job:
     operator: Operator = "mask"
     seed: int = 0
     chunk: int = 16
-    budget: int = 1024
+    budget: int = 2048
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,8 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
 
 def _warm_up(job: Job, chunk: Sequence[Encoding]) -> None:
     """Call each explainer once outside the clock: first calls build copies and kernels."""
-    batch = collate(job.model, chunk, [0], [0])
+    targets = [p.target for p in predictions(engine_of(job.model), chunk)]
+    batch = collate(job.model, chunk, targets, [0])
     for chosen in job.explainers:
         attribute(job.model, chosen, batch)
     release(job.model)
@@ -159,25 +162,27 @@ def _compute(
     an uninterrupted run, and so is every bit of the result.
     """
     model = job.model
-    answers = predict(engine, chunk)
-    targets = [int(t) for t in np.argmax(answers, axis=1)]
+    said = predictions(engine, chunk)
     seeds = [seed_of(job.seed, e.example.id) for e in chunk]
-    batch = collate(model, chunk, targets, seeds)
+    batch = collate(model, chunk, [p.target for p in said], seeds)
     found = [attribute(model, cell.chosen, batch) for cell in cells]
     release(model)
     flat = [attribution for attributions in found for attribution in attributions]
-    scored = score(engine, flat, list(answers) * len(cells), job.metrics, job.operator)
+    full = [p.log_f for p in said]
+    bounds = _bounds(job, engine, chunk, said)
+    scored = score(engine, flat, full * len(cells), job.metrics, job.operator, bounds * len(cells))
     engine.forget()
     for index, (file, attributions) in enumerate(zip(files, found, strict=True)):
         own = scored[index * len(chunk) : (index + 1) * len(chunk)]
         rows = []
-        for attribution, result, answer in zip(attributions, own, answers, strict=True):
+        for attribution, result, prediction in zip(attributions, own, said, strict=True):
             encoding = attribution.encoding
             row = make_row(
                 id=encoding.example.id,
                 target=attribution.target,
                 label=encoding.example.label,
-                probability=float(np.exp(answer[attribution.target])),
+                right=prediction.right,
+                probability=math.exp(prediction.log_f),
                 tokens=model.tokenizer.convert_ids_to_tokens(
                     encoding.ids[encoding.erasable].tolist()
                 ),
@@ -191,6 +196,16 @@ def _compute(
             )
             rows.append((row, attribution.seconds))
         file.append([(row, seconds) for row, seconds in rows if row.id not in file.done])
+
+
+def _bounds(
+    job: Job, engine: Engine, chunk: Sequence[Encoding], said: Sequence[Prediction]
+) -> list[Bounds | None]:
+    """Find the bounds of each input, if a metric asks for them; they serve all explainers."""
+    if not any(metric.needs_bounds for metric in job.metrics):
+        return [None] * len(chunk)
+    known = BoundsFile.open(job.results, job.model)
+    return [known.find(engine, e, p, job.operator) for e, p in zip(chunk, said, strict=True)]
 
 
 def _finish(cell: Cell, file: RowsFile, truncated: int) -> Outcome:

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
+from faithbench.attribution import explain
 from faithbench.encoding import collate, encode
 from faithbench.forward import engine_of
 from faithbench.models import Model
-from faithbench.scoring import explain
 from faithbench.sharing import release
 from faithbench.tiny import ARCHITECTURES, tiny_model
 from faithbench.types import Batch, Example, Explainer

@@ -26,7 +26,8 @@ from faithbench.heads import (
 )
 from faithbench.metrics import METRICS
 from faithbench.models import Model, build_model
-from faithbench.scoring import attribute, score
+from faithbench.attribution import attribute
+from faithbench.scoring import score
 from faithbench.selection import find_explainers
 from faithbench.types import Example
 

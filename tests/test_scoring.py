@@ -22,7 +22,8 @@ from faithbench.evaluation import predict
 from faithbench.forward import Engine
 from faithbench.metrics import METRICS, Metric
 from faithbench.models import Model, build_model
-from faithbench.scoring import attribute, score, seed_of
+from faithbench.attribution import attribute, seed_of
+from faithbench.scoring import score
 from faithbench.selection import Chosen, find_explainers
 from faithbench.types import Attribution, Batch, Case, Encoding
 

@@ -15,7 +15,7 @@ from faithbench.explainers.attention import AttCat, Gae
 from faithbench.explainers.relevance import Lrp
 from faithbench.forward import Engine
 from faithbench.models import Model, build_model, quieten
-from faithbench.scoring import explain
+from faithbench.attribution import explain
 from faithbench.sharing import heads_of, release
 from faithbench.testing import batch_of
 from faithbench.tiny import ARCHITECTURES, tiny_model
