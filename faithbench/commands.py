@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from faithbench.data import Dataset, load_dataset
-from faithbench.display import heat_map, progress_on, results_table
+from faithbench.display import caption, heat_map, progress_on, results_tables
 from faithbench.erasure import Operator
 from faithbench.errors import FaithbenchError, unknown
 from faithbench.files import check_writable
@@ -18,6 +18,9 @@ from faithbench.metrics import find_metrics
 from faithbench.selection import find_explainers
 from faithbench.task_parts import Source
 from faithbench.tasks import Task, load_task
+
+if TYPE_CHECKING:
+    from faithbench.models import Model
 
 _OPERATORS = ("mask", "delete", "pad")
 
@@ -47,6 +50,11 @@ def run_command(
     wanted = find_metrics(metrics)
     if operator not in _OPERATORS:
         raise unknown("operator", operator, _OPERATORS)
+    if the_task.kind == "qa" and operator != "mask":
+        raise FaithbenchError(
+            f"task {the_task.name} asks for answers, whose places --operator {operator} would "
+            "move or blur; leave it at mask"
+        )
     check_writable(results)
     dataset = load_dataset(
         the_task,
@@ -59,21 +67,32 @@ def run_command(
     chosen = find_explainers(explainer, plugins)
     with console.status("loading model"):
         from faithbench.models import load_model
+        from faithbench.precision import HALVES, precision_shift
         from faithbench.run import Job, run
 
         name, revision = model_for(the_task, dataset, model)
-        loaded = load_model(
-            name,
-            labels=the_task.labels,
-            kind=the_task.kind,
-            revision=revision,
-            device=device,
-            dtype=dtype,
-        )
-    job = Job(dataset, loaded, chosen, wanted, results, cast(Operator, operator), seed, chunk=batch)
+
+        def load(kind: str) -> Model:
+            return load_model(
+                name,
+                labels=the_task.labels,
+                kind=the_task.kind,
+                revision=revision,
+                device=device,
+                dtype=kind,
+            )
+
+        loaded = load(dtype)
+        shift = precision_shift(load("float32"), loaded, dataset) if dtype in HALVES else None
+    job = Job(
+        dataset, loaded, chosen, wanted, results, cast(Operator, operator), seed,
+        chunk=batch, precision=shift,
+    )  # fmt: skip
     with progress_on(console) as progress:
         outcomes = run(job, progress)
-    console.print(results_table([(o.chosen.label, o.record) for o in outcomes]))
+    for table in results_tables([(o.chosen.label, o.record) for o in outcomes]):
+        console.print(table)
+    console.print(caption(outcomes[0].record), style="dim", highlight=False)
     from faithbench.comparison import comparison_lines, show_examples
 
     for line in comparison_lines(outcomes):

@@ -38,8 +38,20 @@ class TaskFacts(Facts):
     rationale: Literal["human", "proxy", "none"]
 
 
+class PrecisionFacts(Facts):
+    """How far half precision moved the probability of the prediction, on some inputs."""
+
+    inputs: Count
+    largest_shift: float
+    mean_shift: float
+    changed_predictions: Count
+
+
 class ModelFacts(Facts):
-    """Which network; `accuracy` is on the evaluated examples, `truncated` counts those cut."""
+    """Which network; `accuracy` is on the evaluated examples, `truncated` counts those cut.
+
+    `precision` compares a network in half precision with its float32 self.
+    """
 
     name: str
     revision: str | None
@@ -48,6 +60,7 @@ class ModelFacts(Facts):
     accuracy: float | None
     truncated: Count
     labels: tuple[str, ...]
+    precision: PrecisionFacts | None = None
 
 
 class ExplainerFacts(Facts):

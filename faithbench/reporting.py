@@ -17,6 +17,7 @@ from faithbench.records import (
     ExplainerFacts,
     MetricFacts,
     ModelFacts,
+    PrecisionFacts,
     ProtocolFacts,
     Record,
     RowsFacts,
@@ -44,6 +45,7 @@ def make_record(
     rows_file: tuple[str, str],
     truncated: int,
     threads: int,
+    precision: PrecisionFacts | None = None,
 ) -> Record:
     """Summarise rows and add where they come from."""
     n = len(rows)
@@ -68,6 +70,7 @@ def make_record(
             accuracy=round(sum(row.right for row in rows) / n, 6),
             truncated=truncated,
             labels=model.labels,
+            precision=precision,
         ),
         explainer=ExplainerFacts(
             name=chosen.name,

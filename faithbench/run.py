@@ -24,7 +24,7 @@ from faithbench.files import check_writable
 from faithbench.forward import Engine, engine_of
 from faithbench.metrics import Metric
 from faithbench.models import Model
-from faithbench.records import Record, write
+from faithbench.records import PrecisionFacts, Record, write
 from faithbench.reporting import make_record, public_name
 from faithbench.rows import Row, make_row, times_path
 from faithbench.scoring import Bounds, score
@@ -49,6 +49,7 @@ class Job:
     seed: int = 0
     chunk: int = 16
     budget: int = 2048
+    precision: PrecisionFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -231,6 +232,7 @@ def _finish(cell: Cell, file: RowsFile, truncated: int) -> Outcome:
         rows_file=(final.name, digest),
         truncated=truncated,
         threads=torch.get_num_threads(),
+        precision=job.precision,
     )
     path = cell.folder / f"{cell.stem}.json"
     write(record, path)
