@@ -11,6 +11,7 @@ import pytest
 import torch
 from builders import make_task
 
+from faithbench.attribution import attribute
 from faithbench.calibration import PAPER, XI_POSITIONAL, XI_SYNTACTIC, calibrate
 from faithbench.data import Dataset
 from faithbench.encoding import collate, encode
@@ -26,7 +27,6 @@ from faithbench.heads import (
 )
 from faithbench.metrics import METRICS
 from faithbench.models import Model, build_model
-from faithbench.attribution import attribute
 from faithbench.scoring import score
 from faithbench.selection import find_explainers
 from faithbench.types import Example

@@ -62,13 +62,19 @@ def test_explainers(capsys: pytest.CaptureFixture[str]) -> None:
     assert ["lrp-mask", "relevance"] in [row[:2] for row in rows]
 
 
-def test_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+def test_metrics(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     show_metrics()
-    rows = table(capsys.readouterr().out)
-    assert [row[0] for row in rows] == list(METRICS)
-    facts = {row[0]: row[1:5] for row in rows}
-    assert facts["aopc"] == ["faithfulness", "up", "-1..1", "1"]
-    assert facts["lodds"] == ["faithfulness", "down", "-inf..inf", "1"]
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    first = {line.split()[0]: line.split()[1:3] for line in lines if line.strip()}
+    assert first["aopc"] == ["up", "-1..1"]
+    assert first["lodds"] == ["down", "any"]
+    assert first["fi_entropy"] == ["-", "0..1"]
+    said = " ".join(" ".join(lines).split())
+    assert {name for name in METRICS if ":" not in name} <= set(first)
+    assert said.count("Runs if it is named.") == sum(m.on_request for m in METRICS.values())
+    assert said.count("(faithfulness, v1)") == len(METRICS)
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ DATA: dict[str, Any] = {
         "accuracy": 1,
         "truncated": 0,
         "labels": ["négatif", "positive"],
+        "precision": None,
     },
     "explainer": {
         "name": "random",

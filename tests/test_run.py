@@ -137,6 +137,7 @@ def test_record_says_what_was_done(job: Job) -> None:
         "accuracy": round(right / 13, 6),
         "truncated": 1,
         "labels": ("class 0", "class 1"),
+        "precision": None,
     }
     assert record.protocol.model_dump() == {
         "version": 1,

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from faithbench import capture as capturing
+from faithbench.attribution import attribute, seed_of
 from faithbench.capture import capture
 from faithbench.encoding import inputs_of
 from faithbench.erasure import rank, top_count
@@ -22,7 +23,6 @@ from faithbench.evaluation import predict
 from faithbench.forward import Engine
 from faithbench.metrics import METRICS, Metric
 from faithbench.models import Model, build_model
-from faithbench.attribution import attribute, seed_of
 from faithbench.scoring import score
 from faithbench.selection import Chosen, find_explainers
 from faithbench.types import Attribution, Batch, Case, Encoding

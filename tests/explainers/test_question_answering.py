@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
+from faithbench.attribution import explain
 from faithbench.explainers.attention import AttCat, Gae
 from faithbench.explainers.relevance import Lrp
 from faithbench.forward import Engine
 from faithbench.models import Model, build_model, quieten
-from faithbench.attribution import explain
 from faithbench.sharing import heads_of, release
 from faithbench.testing import batch_of
 from faithbench.tiny import ARCHITECTURES, tiny_model
