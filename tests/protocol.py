@@ -66,11 +66,11 @@ def tau_b(first: Sequence[float], second: Sequence[float]) -> float | None:
     agree = ties_first = ties_second = untied = 0
     for i in range(len(first)):
         for j in range(i):
-            a, b = first[i] - first[j], second[i] - second[j]
-            agree += (a * b > 0) - (a * b < 0) if a and b else 0
+            a, b = float(first[i] - first[j]), float(second[i] - second[j])
             untied += bool(a and b)
-            ties_first += a == 0 and b != 0
-            ties_second += b == 0 and a != 0
+            agree += bool(a and b) and (1 if (a > 0) == (b > 0) else -1)
+            ties_first += a == 0 != b
+            ties_second += b == 0 != a
     scale = (untied + ties_first) * (untied + ties_second)
     return agree / math.sqrt(scale) if scale else None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from cases import case_of, said
 
@@ -148,9 +147,7 @@ def test_no_number_is_refused_even_without_bounds() -> None:
 
 def test_registering(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "METRICS", {})
-    register = metric(
-        "half", family="speed", higher_is_better=False, bounds=(0, 2), plan=no_rows
-    )
+    register = metric("half", family="speed", higher_is_better=False, bounds=(0, 2), plan=no_rows)
 
     @register
     def half(case: Case, _answers: object) -> float:
