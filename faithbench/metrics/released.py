@@ -17,14 +17,14 @@ from faithbench.types import Answers, Bools, Case, Ints
 def mask_lrp_grid(case: Case) -> Bools:
     """Plan the nine inputs of the Mask-LRP and AttCAT code.
 
-    All T tokens are ranked, special ones too; of the first round(k T / 9) those that may be
-    erased are erased, but never the one ranked last of all.
+    All T tokens are ranked, special ones too. Those that may be erased are erased from the top,
+    round(k T / 9) of them as long as there are so many, but never the one ranked last of all.
     """
     size = len(case.every_score)
-    order = np.argsort(-case.every_score, kind="stable")
-    free = np.isin(order, case.places) & (np.arange(size) < size - 1)
+    order = np.argsort(-case.every_score, kind="stable")[:-1]
+    free = order[np.isin(order, case.places)]
     counts = np.round(np.linspace(0, 1, 10) * size)[1:].astype(int)
-    return np.stack([_without(size, order[:count][free[:count]]) for count in counts])
+    return np.stack([_without(size, free[:count]) for count in counts])
 
 
 def _without(size: int, erased: Ints) -> Bools:
