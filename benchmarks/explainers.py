@@ -17,11 +17,11 @@ import torch
 from tables import write_section
 from tabulate import tabulate
 
+from faithbench.attribution import attribute
 from faithbench.data import load_dataset
 from faithbench.encoding import collate, encode, inputs_of
 from faithbench.forward import engine_of
 from faithbench.models import Model, load_model
-from faithbench.attribution import attribute
 from faithbench.selection import find_explainers
 from faithbench.sharing import release
 from faithbench.tasks import load_task

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from faithbench.erasure import Operator, erase_tokens, top_count
+from faithbench.erasure import Operator, top_count
 from faithbench.forward import Engine
 from faithbench.metrics.faithfulness import DECILES
 from faithbench.models import Model
 from faithbench.targets import Prediction, erasable_places, read_answers
 from faithbench.types import Bools, Encoding, Floats, Ints
+from faithbench.windows import erased_rows
 
 WIDTH = 5
 MOST_UNITS = 40
@@ -85,7 +86,7 @@ class _Search:
     def _falls(self, sets: Sequence[frozenset[int]]) -> Floats:
         token_id = self.engine.model.erasure_id(self.operator)
         rows = [
-            erase_tokens(self.encoding, self._keep(erased), self.operator, token_id)
+            erased_rows(self.encoding, self._keep(erased), self.operator, token_id)
             for erased in sets
         ]
         count = len(rows)

@@ -20,9 +20,11 @@ from faithbench.task_parts import Source
 from faithbench.tasks import Task, load_task
 
 if TYPE_CHECKING:
+    from faithbench.encoding import Long
     from faithbench.models import Model
 
 _OPERATORS = ("mask", "delete", "pad")
+_LONG = ("truncate", "window")
 
 
 def run_command(
@@ -40,6 +42,7 @@ def run_command(
     dtype: str,
     seed: int,
     batch: int,
+    long: str,
     results: Path,
     allow_changed_data: bool,
     plugins: list[Path],
@@ -54,6 +57,13 @@ def run_command(
         raise FaithbenchError(
             f"task {the_task.name} asks for answers, whose places --operator {operator} would "
             "move or blur; leave it at mask"
+        )
+    if long not in _LONG:
+        raise unknown("way to read long texts", long, _LONG)
+    if the_task.kind == "qa" and long == "window":
+        raise FaithbenchError(
+            f"task {the_task.name} asks for answers, which --long window cannot join; "
+            "leave it at truncate"
         )
     check_writable(results)
     dataset = load_dataset(
@@ -86,7 +96,7 @@ def run_command(
         shift = precision_shift(load("float32"), loaded, dataset) if dtype in HALVES else None
     job = Job(
         dataset, loaded, chosen, wanted, results, cast(Operator, operator), seed,
-        chunk=batch, precision=shift,
+        chunk=batch, precision=shift, long=cast("Long", long),
     )  # fmt: skip
     with progress_on(console) as progress:
         outcomes = run(job, progress)

@@ -113,7 +113,8 @@ def show_examples(
     places = np.linspace(0, len(outcome.rows) - 1, min(count, len(outcome.rows))).round()
     for place in places.astype(int):
         row, example = outcome.rows[place], data.examples[place]
-        encoding = encode(model, example, data.task.evidence)
+        long = outcome.record.protocol.long
+        encoding = encode(model, example, data.task.evidence, long)
         right = "right" if row.right else f"wrong, it is {_truth(labels, example)}"
         said = f"{row.id}: {say(labels, encoding, row.target)}"
         console.print(Text(f"{said} (p = {row.probability:.3f}, {right})", style="dim"))

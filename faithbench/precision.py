@@ -25,11 +25,11 @@ def precision_shift(reference: Model, model: Model, data: Dataset) -> PrecisionF
     encodings = [encode(reference, example, data.task.evidence) for example in examples]
     said = predictions(Engine(reference), encodings)
     token = reference.erasure_id("mask")
-    rows = [(e.ids, e.types) for e in encodings]
+    rows = [[(e.ids, e.types)] for e in encodings]
     for encoding in encodings:
         ids = encoding.ids.copy()
         ids[np.flatnonzero(encoding.erasable)[::2]] = token
-        rows.append((ids, encoding.types))
+        rows.append([(ids, encoding.types)])
     targets = [p.target for p in said] * 2
     exact = read_answers(Engine(reference), rows, encodings * 2, targets)
     found = read_answers(Engine(model), rows, encodings * 2, targets)

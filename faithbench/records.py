@@ -78,11 +78,12 @@ class ExplainerFacts(Facts):
 
 
 class ProtocolFacts(Facts):
-    """How tokens were erased, and by which version of the protocol."""
+    """How tokens were erased, how long texts were read, by which version of the protocol."""
 
     version: int
     operator: Literal["mask", "delete", "pad"]
     erasure_token: str
+    long: Literal["truncate", "window"] = "truncate"
 
 
 class MetricFacts(Facts):

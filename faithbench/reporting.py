@@ -8,6 +8,7 @@ from pathlib import Path
 
 import faithbench
 from faithbench.data import Dataset
+from faithbench.encoding import Long
 from faithbench.erasure import Operator
 from faithbench.metrics import Metric
 from faithbench.models import Model
@@ -45,6 +46,7 @@ def make_record(
     rows_file: tuple[str, str],
     truncated: int,
     threads: int,
+    long: Long = "truncate",
     precision: PrecisionFacts | None = None,
 ) -> Record:
     """Summarise rows and add where they come from."""
@@ -81,7 +83,9 @@ def make_record(
             largest_gap=max((abs(row.gap) for row in rows if row.gap is not None), default=None),
         ),
         seed=seed,
-        protocol=ProtocolFacts(version=PROTOCOL, operator=operator, erasure_token=erasure_token),
+        protocol=ProtocolFacts(
+            version=PROTOCOL, operator=operator, erasure_token=erasure_token, long=long
+        ),
         metrics={metric.name: _metric_facts(metric, rows) for metric in metrics},
         rows=RowsFacts(file=rows_file[0], sha256=rows_file[1]),
         cost=CostFacts(

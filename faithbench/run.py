@@ -18,7 +18,7 @@ from faithbench.attribution import attribute, seed_of
 from faithbench.bounds import BoundsFile
 from faithbench.checkpoint import RowsFile, open_rows
 from faithbench.data import Dataset
-from faithbench.encoding import collate, encode
+from faithbench.encoding import Long, collate, encode
 from faithbench.erasure import Operator
 from faithbench.files import check_writable
 from faithbench.forward import Engine, engine_of
@@ -31,7 +31,8 @@ from faithbench.scoring import Bounds, score
 from faithbench.selection import Chosen
 from faithbench.sharing import release
 from faithbench.targets import Prediction, predictions
-from faithbench.types import Encoding
+from faithbench.types import Batch, Encoding
+from faithbench.windows import fold, parts_of
 
 Progress = Callable[[str, int, int], None]
 
@@ -50,6 +51,7 @@ class Job:
     chunk: int = 16
     budget: int = 2048
     precision: PrecisionFacts | None = None
+    long: Long = "truncate"
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Cell:
             "model": [model.weights_sha256, str(model.dtype)],
             "explainer": [self.chosen.name, dict(self.chosen.settings), self.assets],
             "metrics": [[m.name, m.version] for m in job.metrics],
-            "run": [job.operator, job.seed],
+            "run": [job.operator, job.seed, job.long],
         }
         return _digest(facts)
 
@@ -115,11 +117,12 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
     for folder in {cell.folder for cell in cells}:
         check_writable(folder)
         check_writable(folder / ".partial")
-    encodings = [encode(job.model, e, job.data.task.evidence) for e in job.data.examples]
+    evidence = job.data.task.evidence
+    encodings = [encode(job.model, e, evidence, job.long) for e in job.data.examples]
     for chosen in job.explainers:
         check = getattr(chosen.explainer, "check", None)
         if check is not None:
-            check(job.model, encodings)
+            check(job.model, [part for e in encodings for part in parts_of(e)])
     # Neighbours of like length waste little padding; the cut never depends on what is done.
     order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
     chunks = [order[i : i + job.chunk] for i in range(0, len(order), job.chunk)]
@@ -143,7 +146,7 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
 def _warm_up(job: Job, chunk: Sequence[Encoding]) -> None:
     """Call each explainer once outside the clock: first calls build copies and kernels."""
     targets = [p.target for p in predictions(engine_of(job.model), chunk)]
-    batch = collate(job.model, chunk, targets, [0])
+    batch = collate(job.model, [parts_of(e)[0] for e in chunk], targets, [0])
     for chosen in job.explainers:
         attribute(job.model, chosen, batch)
     release(job.model)
@@ -164,9 +167,8 @@ def _compute(
     """
     model = job.model
     said = predictions(engine, chunk)
-    seeds = [seed_of(job.seed, e.example.id) for e in chunk]
-    batch = collate(model, chunk, [p.target for p in said], seeds)
-    found = [attribute(model, cell.chosen, batch) for cell in cells]
+    batch = _batch(job, chunk, said)
+    found = [fold(chunk, attribute(model, cell.chosen, batch)) for cell in cells]
     release(model)
     flat = [attribution for attributions in found for attribution in attributions]
     full = [p.log_f for p in said]
@@ -199,6 +201,18 @@ def _compute(
         file.append([(row, seconds) for row, seconds in rows if row.id not in file.done])
 
 
+def _batch(job: Job, chunk: Sequence[Encoding], said: Sequence[Prediction]) -> Batch:
+    """Put what the model reads of a chunk into one batch, a row per window."""
+    parts, targets, seeds = [], [], []
+    for encoding, prediction in zip(chunk, said, strict=True):
+        for number, part in enumerate(parts_of(encoding)):
+            parts.append(part)
+            targets.append(prediction.target)
+            name = encoding.example.id
+            seeds.append(seed_of(job.seed, f"{name}, window {number}" if number else name))
+    return collate(job.model, parts, targets, seeds)
+
+
 def _bounds(
     job: Job, engine: Engine, chunk: Sequence[Encoding], said: Sequence[Prediction]
 ) -> list[Bounds | None]:
@@ -226,6 +240,7 @@ def _finish(cell: Cell, file: RowsFile, truncated: int) -> Outcome:
         assets=cell.assets,
         metrics=job.metrics,
         operator=job.operator,
+        long=job.long,
         seed=job.seed,
         rows=rows,
         seconds=seconds,

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from faithbench.erasure import Operator, erase_tokens
+from faithbench.erasure import Operator
 from faithbench.forward import Engine, Row
 from faithbench.metrics import Metric
 from faithbench.targets import erasable_places, gold_tokens, read_answers
 from faithbench.types import Answers, Attribution, Bools, Case
+from faithbench.windows import erased_rows
 
 # A metric that stops early asks for so many rows at a time: few are then in vain, and with
 # the other examples of a chunk they still fill a pack.
@@ -115,17 +116,17 @@ def _ask(
     """Run the erased rows; those that several metrics or explainers ask for are made once."""
     token_id = engine.model.erasure_id(operator)
     index: dict[tuple[int, object, bytes], int] = {}
-    rows: list[Row] = []
+    inputs: list[tuple[Row, ...]] = []
     firsts: list[Attribution] = []
     places = []
     for owner, keep in zip(owners, keeps, strict=True):
         key = (id(owner.encoding), owner.target, keep.tobytes())
         if key not in index:
-            index[key] = len(rows)
-            rows.append(erase_tokens(owner.encoding, keep, operator, token_id))
+            index[key] = len(inputs)
+            inputs.append(erased_rows(owner.encoding, keep, operator, token_id))
             firsts.append(owner)
         places.append(index[key])
-    found = read_answers(engine, rows, [o.encoding for o in firsts], [o.target for o in firsts])
+    found = read_answers(engine, inputs, [o.encoding for o in firsts], [o.target for o in firsts])
     return Answers(found.log_f[places], found.kept[places])
 
 

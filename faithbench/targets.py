@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from faithbench.answers import best_span, exact_match, span_text
-from faithbench.evaluation import predict
 from faithbench.forward import Engine, Row
 from faithbench.models import Model
 from faithbench.types import Answers, Bools, Encoding, Floats, Ints, Target
+from faithbench.windows import parts_of
 
 NO_ANSWER = (0, 0)
 
@@ -28,7 +28,7 @@ class Prediction:
 def predictions(engine: Engine, encodings: Sequence[Encoding]) -> list[Prediction]:
     """Predict the full inputs: the likeliest class, or the likeliest answer."""
     if len(engine.model.heads) == 1:
-        answers = predict(engine, encodings)
+        answers = _classes(engine, [rows_of(encoding) for encoding in encodings])
         targets = [int(t) for t in np.argmax(answers, axis=1)]
         return [
             Prediction(target, float(answer[target]), target == encoding.example.label)
@@ -46,20 +46,43 @@ def predictions(engine: Engine, encodings: Sequence[Encoding]) -> list[Predictio
 
 
 def read_answers(
-    engine: Engine, rows: Sequence[Row], encodings: Sequence[Encoding], targets: Sequence[Target]
+    engine: Engine,
+    inputs: Sequence[Sequence[Row]],
+    encodings: Sequence[Encoding],
+    targets: Sequence[Target],
 ) -> Answers:
-    """Run rows and say of each what is left of the prediction of the input it was made from."""
+    """Run inputs, each of one row per window, and say what is left of each one's prediction.
+
+    `encodings` and `targets` are those of the full inputs they were made from.
+    """
     if len(engine.model.heads) == 1:
-        answers = engine.log_probabilities(rows)
+        answers = _classes(engine, inputs)
         own = np.array(targets, dtype=np.int64)
-        return Answers(answers[np.arange(len(rows)), own], answers.argmax(axis=1) == own)
-    starts, ends = _positions(engine, rows)
-    log_f, kept = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
+        return Answers(answers[np.arange(len(inputs)), own], answers.argmax(axis=1) == own)
+    starts, ends = _positions(engine, [rows[0] for rows in inputs])
+    log_f, kept = np.zeros(len(inputs)), np.zeros(len(inputs), dtype=bool)
     for i, (encoding, target) in enumerate(zip(encodings, targets, strict=True)):
         assert not isinstance(target, int)  # a question answerer's is a pair
         log_f[i] = starts[i, target[0]] + ends[i, target[1]]
         kept[i] = _span(engine.model, encoding, starts[i], ends[i]) == target
     return Answers(log_f, kept)
+
+
+def rows_of(encoding: Encoding) -> list[Row]:
+    """Return the rows of a full input: one, or one per window."""
+    return [(part.ids, part.types) for part in parts_of(encoding)]
+
+
+def _classes(engine: Engine, inputs: Sequence[Sequence[Row]]) -> Floats:
+    """Return log-probabilities of the classes; of several windows, of their mean probability."""
+    answers = engine.log_probabilities([row for rows in inputs for row in rows])
+    counts = np.array([len(rows) for rows in inputs])
+    if (counts == 1).all():
+        return answers
+    starts = np.cumsum(counts) - counts
+    sums = np.logaddexp.reduceat(answers, starts, axis=0)
+    found: Floats = sums - np.log(counts)[:, None]
+    return found
 
 
 def erasable_places(encoding: Encoding, target: Target) -> Ints:

@@ -48,7 +48,8 @@ class Encoding:
 
     `words` gives the index of the token's word, -1 for special tokens; `word_spans` are the
     character spans of the words of text and text_b, in that order. `spans` are the tokens'
-    own character spans in the text they come from, empty for special tokens.
+    own character spans in the text they come from, empty for special tokens. An input longer
+    than the model's has `windows`: for each, the positions that it reads, in order.
     """
 
     example: Example
@@ -59,6 +60,7 @@ class Encoding:
     spans: tuple[Span, ...]
     word_spans: tuple[Span, ...]
     truncated: int
+    windows: tuple[Ints, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
