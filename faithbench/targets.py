@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from faithbench.answers import best_span, exact_match, span_text
+from faithbench.errors import FaithbenchError
 from faithbench.evaluation import predict
 from faithbench.forward import Engine, Row
 from faithbench.models import Model
@@ -53,6 +54,11 @@ def read_answers(
         answers = engine.log_probabilities(rows)
         own = np.array(targets, dtype=np.int64)
         return Answers(answers[np.arange(len(rows)), own], answers.argmax(axis=1) == own)
+    if any(len(ids) != len(e.ids) for (ids, _), e in zip(rows, encodings, strict=True)):
+        raise FaithbenchError(
+            "an answer loses its place in the text when tokens are deleted; "
+            "erase with --operator mask"
+        )
     starts, ends = _positions(engine, rows)
     log_f, kept = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
     for i, (encoding, target) in enumerate(zip(encodings, targets, strict=True)):
