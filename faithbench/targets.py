@@ -8,6 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from faithbench.answers import best_span, exact_match, span_text
+        return Answers(answers[np.arange(len(inputs)), own], answers.argmax(axis=1) == own)
+    rows = [first for (first,) in inputs]
+    if any(len(ids) != len(e.ids) for (ids, _), e in zip(rows, encodings, strict=True)):
+        raise FaithbenchError(
+            "an answer loses its place in the text when tokens are deleted; "
+            "erase with --operator mask"
+        )
+    starts, ends = _positions(engine, rows)
+    log_f, kept = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
 from faithbench.forward import Engine, Row
 from faithbench.models import Model
 from faithbench.types import Answers, Bools, Encoding, Floats, Ints, Target
@@ -59,8 +68,14 @@ def read_answers(
         answers = _classes(engine, inputs)
         own = np.array(targets, dtype=np.int64)
         return Answers(answers[np.arange(len(inputs)), own], answers.argmax(axis=1) == own)
-    starts, ends = _positions(engine, [rows[0] for rows in inputs])
-    log_f, kept = np.zeros(len(inputs)), np.zeros(len(inputs), dtype=bool)
+    rows = [first for (first,) in inputs]
+    if any(len(ids) != len(e.ids) for (ids, _), e in zip(rows, encodings, strict=True)):
+        raise FaithbenchError(
+            "an answer loses its place in the text when tokens are deleted; "
+            "erase with --operator mask"
+        )
+    starts, ends = _positions(engine, rows)
+    log_f, kept = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
     for i, (encoding, target) in enumerate(zip(encodings, targets, strict=True)):
         assert not isinstance(target, int)  # a question answerer's is a pair
         log_f[i] = starts[i, target[0]] + ends[i, target[1]]

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from faithbench import capture as capturing
 from faithbench.attribution import attribute, seed_of
@@ -98,6 +100,29 @@ def test_a_score_that_is_not_finite_is_refused(
     said = "explainer 'made-up' gave a score that is not finite for example 'e2'"
     with pytest.raises(FaithbenchError, match=said):
         attribute(model, made(broken), batch_of(model, TEXTS))
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.sampled_from([math.nan, math.inf, -math.inf]),
+    st.integers(0, 19),
+    st.sampled_from([torch.float32, torch.float64, torch.float16]),
+)
+def test_whichever_score_is_not_finite_names_its_example(
+    tiny_model: Any, batch_of: Any, value: float, place: int, dtype: torch.dtype
+) -> None:
+    """The three texts have 2 + 13 + 5 tokens that may be erased."""
+    model = tiny_model("bert")
+    batch = batch_of(model, TEXTS)
+    scores = torch.zeros(batch.ids.shape, dtype=dtype)
+    row, column = batch.erasable.nonzero()[place].tolist()
+    scores[row, column] = value
+    with pytest.raises(FaithbenchError) as caught:
+        attribute(model, made(lambda _: scores), batch)
+    assert str(caught.value) == (
+        f"explainer 'made-up' gave a score that is not finite for example 'e{row}'; "
+        "scores must be numbers"
+    )
 
 
 def test_special_tokens_and_padding_may_get_any_score(tiny_model: Any, batch_of: Any) -> None:

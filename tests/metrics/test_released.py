@@ -57,7 +57,7 @@ def corpus(layout: str) -> list[Attribution]:
 def full_log_f(engine: Engine, attributions: list[Attribution]) -> list[float]:
     rows = [(a.encoding.ids, a.encoding.types) for a in attributions]
     encodings, targets = [a.encoding for a in attributions], [a.target for a in attributions]
-    return read_answers(engine, rows, encodings, targets).log_f.tolist()
+    return read_answers(engine, [[row] for row in rows], encodings, targets).log_f.tolist()
 
 
 def values(engine: Engine, layout: str, name: str, operator: Any) -> list[float]:
@@ -84,7 +84,9 @@ def test_the_curves_of_mask_lrp(layout: str, tokenizer: Any) -> None:
         plan = METRICS["aopc:variant=mask-lrp"].rows(case)
         assert plan.shape == (9, len(scores))
         rows = [erase_tokens(encoding, keep, "pad", 0) for keep in plan]
-        answers = read_answers(engine, rows, [encoding] * 9, [attribution.target] * 9)
+        answers = read_answers(
+            engine, [[row] for row in rows], [encoding] * 9, [attribution.target] * 9
+        )
         np.testing.assert_allclose(case.f - answers.f, expected["aopc"], atol=CLOSE)
         np.testing.assert_allclose(answers.log_f - log_f, expected["lodds"], atol=CLOSE)
 
