@@ -8,15 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from faithbench.answers import best_span, exact_match, span_text
-        return Answers(answers[np.arange(len(inputs)), own], answers.argmax(axis=1) == own)
-    rows = [first for (first,) in inputs]
-    if any(len(ids) != len(e.ids) for (ids, _), e in zip(rows, encodings, strict=True)):
-        raise FaithbenchError(
-            "an answer loses its place in the text when tokens are deleted; "
-            "erase with --operator mask"
-        )
-    starts, ends = _positions(engine, rows)
-    log_f, kept = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
+from faithbench.errors import FaithbenchError
 from faithbench.forward import Engine, Row
 from faithbench.models import Model
 from faithbench.types import Answers, Bools, Encoding, Floats, Ints, Target
