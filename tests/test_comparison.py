@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -132,7 +133,8 @@ def test_examples_are_spread_and_shown_as_written(data: Dataset, tiny_model: Any
         )
         for example, parts in zip(data.examples, tokens, strict=True)
     )
-    made = Outcome(chosen, None, Path("x.json"), rows)  # type: ignore[arg-type]
+    record = SimpleNamespace(protocol=SimpleNamespace(long="truncate"))
+    made = Outcome(chosen, record, Path("x.json"), rows)  # type: ignore[arg-type]
     console = Console(file=io.StringIO(), width=80)
     show_examples(console, tiny_model(), data, made, count=2)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]

@@ -61,7 +61,7 @@ DATA: dict[str, Any] = {
         "largest_gap": 0.25,
     },
     "seed": 0,
-    "protocol": {"version": 1, "operator": "mask", "erasure_token": "[MASK]"},
+    "protocol": {"version": 1, "operator": "mask", "erasure_token": "[MASK]", "long": "truncate"},
     "metrics": {"aopc": METRIC},
     "rows": {"file": "a.jsonl", "sha256": SHA},
     "cost": {

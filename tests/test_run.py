@@ -143,6 +143,7 @@ def test_record_says_what_was_done(job: Job) -> None:
         "version": 1,
         "operator": "mask",
         "erasure_token": "[MASK]",
+        "long": "truncate",
     }
     assert record.seed == 0 and record.environment.threads == torch.get_num_threads()
     assert [o.record.explainer.name for o in (random, attention, relevance)] == [

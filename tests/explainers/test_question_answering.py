@@ -81,7 +81,8 @@ def test_the_row_that_is_read_is_the_predicted_position() -> None:
 
     model = tiny_model("bert", qa=True)
     batch = batch_of(model, [Example("a", "the film is not good", 0, "a plot")])
-    assert [capture(model, part).position.item() for part in heads_of(model, batch)] == [1, 2]
+    # [CLS] a plot [SEP] the film is not good [SEP]
+    assert [capture(model, part).position.item() for part in heads_of(model, batch)] == [7, 8]
     release(model)
 
 
