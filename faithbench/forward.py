@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 
 from faithbench.encoding import inputs_of, pad_rows
 from faithbench.errors import FaithbenchError
+from faithbench.lean import Lean, lean_forward
 from faithbench.models import Model
 from faithbench.types import Floats, Ints
 
@@ -28,14 +30,19 @@ class Engine:
     that short texts fill the machine and long ones are not padded to each other. `asked`
     and `distinct` count rows, a remembered one not again; the meter is charged for each
     distinct row of a call, seconds included, so that cost does not depend on who asked before.
+    The network must not change while an engine lives: what it packed would be stale.
     """
 
     model: Model
-    budget: int = 1024
+    budget: int = 2048
     asked: int = 0
     distinct: int = 0
     _known: dict[bytes, Floats] = field(default_factory=dict)
     _seconds: dict[bytes, float] = field(default_factory=dict)
+
+    @cached_property
+    def _lean(self) -> Lean | None:
+        return lean_forward(self.model)
 
     def log_probabilities(self, rows: Sequence[Row], head: str = "logits") -> Floats:
         """Return ln softmax of an output: one line per row, one column per class.
@@ -91,9 +98,12 @@ class Engine:
         network = self.model.network
         arrays = pad_rows(rows, int(network.config.pad_token_id))
         ids, types, attention = (torch.tensor(a, device=network.device) for a in arrays)
-        with torch.inference_mode():
-            out = network(**inputs_of(network, ids, types, attention))
         self.model.meter.charge(passes=1)
+        with torch.inference_mode():
+            if self._lean is not None:
+                logits = self._lean(ids, types, attention)
+                return _array(torch.log_softmax(logits.cpu().double(), dim=-1))
+            out = network(**inputs_of(network, ids, types, attention))
         if len(self.model.heads) == 1:
             return _array(torch.log_softmax(out.logits.cpu().double(), dim=-1))
         missing = self.model.max_tokens - ids.shape[1]

@@ -1,9 +1,11 @@
-"""The bundled model and sentences: as good as their card says, and a real run on them."""
+"""The bundled model and samples: as good as their card says, and a real run on them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import string
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,25 @@ from faithbench.tasks import Task, load_task
 from faithbench.weights import BASE_SHA256, BUNDLED
 
 FOLDER = BUNDLED / "sst2"
+
+Row = dict[str, Any]
+
+# Of each sample: the fewest examples, its labels, and the fields of a row in their order.
+SAMPLES: dict[str, tuple[int, tuple[int | str, ...], str]] = {
+    "sst2": (120, (0, 1), "id text label rationale"),
+    "agnews": (60, (0, 1, 2, 3), "id text label"),
+    "evinf": (
+        60,
+        ("significantly increased", "significantly decreased", "no significant difference"),
+        "id text_a text_b label rationale",
+    ),
+    "multirc": (60, (0, 1), "id text_a text_b label rationale"),
+    "semeval": (60, ("negative", "neutral", "positive"), "id text label"),
+    "imdb": (60, (0, 1), "id text label"),
+    "squad": (60, ("answerable",), "id text_a text_b label answers"),
+}
+# The fewest different documents where several queries share one, and the parts of a query.
+PAIRS = {"evinf": (24, 3), "multirc": (16, 2), "squad": (20, 1)}
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +145,72 @@ def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return capsys.readouterr().out
 
     return run
+
+
+def read_sample(name: str) -> list[Row]:
+    text = (BUNDLED / name / "test.jsonl").read_text(encoding="utf-8")
+    assert text.endswith("}\n") and "\r" not in text
+    rows: list[Row] = [json.loads(line) for line in text.removesuffix("\n").split("\n")]
+    return rows
+
+
+def document(row: Row) -> str:
+    text: str = row["text_a"] if "text_a" in row else row["text"]
+    return text
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sample_rows(name: str) -> None:
+    fewest, labels, fields = SAMPLES[name]
+    rows = read_sample(name)
+    assert len(rows) >= fewest
+    assert {" ".join(row) for row in rows} == {fields}
+    assert [row["id"] for row in rows] == [
+        f"bundled-{name}-{number:03}" for number in range(1, len(rows) + 1)
+    ]
+    count = Counter(row["label"] for row in rows)
+    assert set(count) == set(labels)
+    # No label is rarer than four fifths of an even share.
+    assert min(count.values()) >= 0.8 * len(rows) / len(labels)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sample_texts(name: str) -> None:
+    rows = read_sample(name)
+    texts = [(document(row), row.get("text_b")) for row in rows]
+    assert len(set(texts)) == len(texts)
+    for text in (part for pair in texts for part in pair if part is not None):
+        assert text == text.strip() != ""
+        assert "  " not in text and not set("{}\t") & set(text)
+    if name in PAIRS:
+        fewest, parts = PAIRS[name]
+        assert len({text for text, _ in texts}) >= fewest
+        for row in rows:
+            assert len(list(filter(str.strip, row["text_b"].split(" || ")))) == parts
+
+
+@pytest.mark.parametrize("name", [name for name, (_, _, f) in SAMPLES.items() if "rationale" in f])
+def test_sample_rationales(name: str) -> None:
+    for row in read_sample(name):
+        text, end = document(row), 0
+        assert row["rationale"]
+        for span in row["rationale"]:
+            assert end <= span[0] < span[1] <= len(text)
+            end = span[1]
+            marked = text[slice(*span)]
+            assert marked == marked.strip()
+            # Whole words, and in the documents whole sentences.
+            assert not text[: span[0]][-1:].isalnum() and not text[span[1] :][:1].isalnum()
+            if name in PAIRS:
+                assert marked[0] in string.ascii_uppercase and marked[-1] == "."
+
+
+def test_sample_answers() -> None:
+    for row in read_sample("squad"):
+        text = row["text_a"]
+        assert row["text_b"].endswith("?") and row["answers"]
+        for answer in row["answers"]:
+            start, end = answer["start"], answer["start"] + len(answer["text"])
+            assert text[start:end] == answer["text"] == answer["text"].strip()
+            assert 1 <= len(answer["text"].split()) <= 6
+            assert not text[:start][-1:].isalnum() and not text[end:][:1].isalnum()

@@ -1,0 +1,109 @@
+"""The shorter way gives the network's own logits, and steps aside where it would not."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+from faithbench import lean, tiny
+from faithbench.forward import Engine
+from faithbench.lean import lean_forward
+from faithbench.models import Model, build_model
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "electra"])
+@pytest.mark.parametrize(("dtype", "slack"), [(torch.float32, 2e-6), (torch.float64, 1e-14)])
+def test_logits_are_those_of_the_network(
+    tiny_model, architecture: str, dtype: torch.dtype, slack: float
+) -> None:
+    model = in_precision(tiny_model(architecture, 3), dtype)
+    way = lean_forward(model)
+    assert way is not None
+    ids, types, attention = rows(model)
+    inputs = {"input_ids": ids, "attention_mask": attention}
+    if model.network.config.type_vocab_size > 1:
+        inputs["token_type_ids"] = types
+    wanted = model.network(**inputs).logits
+    with torch.inference_mode():
+        torch.testing.assert_close(way(ids, types, attention), wanted, rtol=0, atol=slack)
+
+
+@pytest.mark.parametrize("architecture", ["distilbert", "albert", "gpt2"])
+def test_other_architectures_have_none(tiny_model, architecture: str) -> None:
+    assert lean_forward(tiny_model(architecture)) is None
+
+
+def test_half_precision_and_question_answering_have_none(tiny_model) -> None:
+    assert lean_forward(in_precision(tiny_model(), torch.bfloat16)) is None
+    assert lean_forward(tiny.tiny_model(qa=True)) is None
+
+
+def test_a_network_in_training_has_none(tiny_model) -> None:
+    """Its weights are about to change, and its dropout is at work."""
+    model = in_precision(tiny_model(), torch.float32)
+    model.network.train()
+    assert lean_forward(model) is None
+
+
+def test_a_network_that_computes_otherwise_has_none(tiny_model) -> None:
+    model = in_precision(tiny_model(), torch.float32)
+    model.network.bert.encoder.layer[0].output.register_forward_hook(lambda *parts: 2 * parts[2])
+    assert lean_forward(model) is None
+
+
+def test_layers_that_are_not_plain_have_none(tiny_model) -> None:
+    class Scaled(torch.nn.Linear):
+        pass
+
+    model = in_precision(tiny_model(), torch.float32)
+    own = model.network.bert.encoder.layer[0].output
+    own.dense = Scaled(own.dense.in_features, own.dense.out_features)
+    assert lean_forward(model) is None
+
+
+def test_without_packing_the_logits_are_the_same(
+    tiny_model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is on devices, and in builds of PyTorch, that cannot pack."""
+    model = in_precision(tiny_model(), torch.float32)
+    packed = lean_forward(model)
+    monkeypatch.setattr(lean, "_packs", lambda weight: False)
+    plain = lean_forward(model)
+    assert packed is not None and plain is not None
+    with torch.inference_mode():
+        torch.testing.assert_close(plain(*rows(model)), packed(*rows(model)), rtol=0, atol=2e-6)
+
+
+def test_the_engine_takes_it(tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = in_precision(tiny_model(), torch.float32)
+    ids, types, _ = (t[0].numpy() for t in rows(model))
+    engine = Engine(model)
+    monkeypatch.setattr(type(model.network), "forward", None)  # after the probe, never called
+    with pytest.raises(TypeError):
+        engine.log_probabilities([(ids, types)])
+    monkeypatch.undo()
+    engine = Engine(model)
+    assert engine._lean is not None
+    monkeypatch.setattr(type(model.network), "forward", None)
+    assert engine.log_probabilities([(ids, types)]).shape == (1, 2)
+
+
+def rows(model: Model) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Five rows of nine tokens: two alike but for one token, one padded, one of two segments."""
+    draw = torch.Generator().manual_seed(3)
+    ids = torch.randint(5, int(model.network.config.vocab_size), (5, 9), generator=draw)
+    ids[1] = ids[0]
+    ids[1, 4] = int(model.tokenizer.mask_token_id)
+    attention, types = torch.ones_like(ids), torch.zeros_like(ids)
+    ids[2, 6:] = int(model.network.config.pad_token_id)
+    attention[2, 6:] = 0
+    types[3, 5:] = 1
+    return ids, types, attention
+
+
+def in_precision(model: Model, dtype: torch.dtype) -> Model:
+    """Return a copy of a tiny model, in another precision."""
+    network = torch.nn.Module.to(copy.deepcopy(model.network), dtype)
+    return build_model(model.name, network, model.tokenizer, labels=model.labels)
