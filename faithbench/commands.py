@@ -76,9 +76,10 @@ def run_command(
     )
     chosen = find_explainers(explainer, plugins)
     with console.status("loading model"):
+        from faithbench.cells import Job
         from faithbench.models import load_model
         from faithbench.precision import HALVES, precision_shift
-        from faithbench.run import Job, run
+        from faithbench.run import run
 
         name, revision = model_for(the_task, dataset, model)
 

@@ -103,9 +103,13 @@ def caption(record: Record) -> str:
         f"; {model.dtype} moves f by {model.precision.largest_shift:.2g} at most "
         f"({model.precision.inputs} inputs)"
     )
+    spans = record.task.spans
+    unread = spans and spans.cut + spans.lost
+    cut = f"; {model.truncated} texts were cut" if model.truncated else ""
+    cut += f", with {unread} rationale spans" if cut and unread else ""
     return (
-        f"model {escape(model.name)}{accuracy}{moved or ''}; ± is half the 95% interval; seconds "
-        "and rows through the network are the explainer's, per example"
+        f"model {escape(model.name)}{accuracy}{moved or ''}{cut}; ± is half the 95% interval; "
+        "seconds and rows through the network are the explainer's, per example"
     )
 
 

@@ -25,6 +25,14 @@ class Facts(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class SpanFacts(Facts):
+    """How many rationale spans the model reads whole, up to where its input ends, or not."""
+
+    whole: Count
+    cut: Count
+    lost: Count
+
+
 class TaskFacts(Facts):
     """Which examples were explained; `rationale` says who marked them, if anyone."""
 
@@ -36,6 +44,7 @@ class TaskFacts(Facts):
     data_sha256: str
     data_checked: bool
     rationale: Literal["human", "proxy", "none"]
+    spans: SpanFacts | None = None
 
 
 class PrecisionFacts(Facts):

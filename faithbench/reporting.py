@@ -22,6 +22,7 @@ from faithbench.records import (
     ProtocolFacts,
     Record,
     RowsFacts,
+    SpanFacts,
     TaskFacts,
     TimingFacts,
 )
@@ -48,6 +49,7 @@ def make_record(
     threads: int,
     long: Long = "truncate",
     precision: PrecisionFacts | None = None,
+    spans: SpanFacts | None = None,
 ) -> Record:
     """Summarise rows and add where they come from."""
     n = len(rows)
@@ -63,6 +65,7 @@ def make_record(
             data_sha256=data.sha256,
             data_checked=data.checked,
             rationale=data.rationale,
+            spans=spans,
         ),
         model=ModelFacts(
             name=public_name(model),

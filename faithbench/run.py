@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import torch
 
 from faithbench.attribution import attribute, seed_of
 from faithbench.bounds import BoundsFile
+from faithbench.cells import Cell, Job
 from faithbench.checkpoint import RowsFile, open_rows
-from faithbench.data import Dataset
-from faithbench.encoding import Long, collate, encode
-from faithbench.erasure import Operator
+from faithbench.encoding import collate, encode
 from faithbench.files import check_writable
 from faithbench.forward import Engine, engine_of
-from faithbench.metrics import Metric
-from faithbench.models import Model
-from faithbench.records import PrecisionFacts, Record, write
-from faithbench.reporting import make_record, public_name
+from faithbench.rationales import readings
+from faithbench.records import Record, SpanFacts, write
+from faithbench.reporting import make_record
 from faithbench.rows import Row, make_row, times_path
 from faithbench.scoring import Bounds, score
 from faithbench.selection import Chosen
@@ -35,70 +29,6 @@ from faithbench.types import Batch, Encoding
 from faithbench.windows import fold, parts_of
 
 Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class Job:
-    """Everything a run needs: one data set, one model, several explainers and metrics."""
-
-    data: Dataset
-    model: Model
-    explainers: tuple[Chosen, ...]
-    metrics: tuple[Metric, ...]
-    results: Path
-    operator: Operator = "mask"
-    seed: int = 0
-    chunk: int = 16
-    budget: int = 2048
-    precision: PrecisionFacts | None = None
-    long: Long = "truncate"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One explainer of a job: what a record is written for."""
-
-    job: Job
-    chosen: Chosen
-
-    @cached_property
-    def identity(self) -> str:
-        """Digest what the record is about; a cell of another identity is another file."""
-        job, model = self.job, self.job.model
-        facts = {
-            "task": [job.data.task.name, job.data.task.version, job.data.source, job.data.split],
-            "data": [job.data.sha256, [e.id for e in job.data.examples]],
-            "model": [model.weights_sha256, str(model.dtype)],
-            "explainer": [self.chosen.name, dict(self.chosen.settings), self.assets],
-            "metrics": [[m.name, m.version] for m in job.metrics],
-            "run": [job.operator, job.seed, job.long],
-        }
-        return _digest(facts)
-
-    @cached_property
-    def key(self) -> str:
-        """Digest, beside the identity, all that could move a last bit: only that may resume."""
-        job = self.job
-        company = [chosen.label for chosen in job.explainers]
-        return _digest([self.identity, company, job.chunk, job.budget, str(job.model.device)])
-
-    @property
-    def assets(self) -> dict[str, str]:
-        """Return digests of the files that the explainer's scores depend on."""
-        assets = getattr(self.chosen.explainer, "assets", None)
-        return dict(assets(self.job.model)) if assets else {}
-
-    @property
-    def folder(self) -> Path:
-        """Return where the cell's files go: one folder per task, source and model."""
-        data, model = self.job.data, self.job.model
-        name = f"{slug(public_name(model))}-{model.weights_sha256[:6]}"
-        return self.job.results / f"{data.task.name}-{data.source}" / name
-
-    @property
-    def stem(self) -> str:
-        """Return the file name without ending: readable, and unique by its identity."""
-        return f"{slug(self.chosen.label)}-{self.identity[:8]}"
 
 
 @dataclass(frozen=True)
@@ -139,8 +69,7 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
                     warm = True
                 _compute(job, engine, chunk, cells, files)
             progress("explaining", number + 1, len(chunks))
-        cut = sum(e.truncated > 0 for e in encodings)
-        return [_finish(cell, file, cut) for cell, file in zip(cells, files, strict=True)]
+        return [_finish(cell, file, encodings) for cell, file in zip(cells, files, strict=True)]
 
 
 def _warm_up(job: Job, chunk: Sequence[Encoding]) -> None:
@@ -223,7 +152,7 @@ def _bounds(
     return [known.find(engine, e, p, job.operator) for e, p in zip(chunk, said, strict=True)]
 
 
-def _finish(cell: Cell, file: RowsFile, truncated: int) -> Outcome:
+def _finish(cell: Cell, file: RowsFile, encodings: Sequence[Encoding]) -> Outcome:
     """Put the rows in the examples' order, move them into place, write the record last."""
     job = cell.job
     ids = [e.id for e in job.data.examples]
@@ -245,23 +174,23 @@ def _finish(cell: Cell, file: RowsFile, truncated: int) -> Outcome:
         rows=rows,
         seconds=seconds,
         rows_file=(final.name, digest),
-        truncated=truncated,
+        truncated=sum(e.truncated > 0 for e in encodings),
         threads=torch.get_num_threads(),
         precision=job.precision,
+        spans=_spans(job, encodings),
     )
     path = cell.folder / f"{cell.stem}.json"
     write(record, path)
     return Outcome(cell.chosen, record, path, rows)
 
 
+def _spans(job: Job, encodings: Sequence[Encoding]) -> SpanFacts | None:
+    """Count what the model reads of the rationales, where there are any."""
+    if job.data.rationale == "none":
+        return None
+    found = readings(encodings)
+    return SpanFacts(whole=found.whole, cut=found.cut, lost=found.lost)
+
+
 def _partial(cell: Cell) -> Path:
     return cell.folder / ".partial" / f"{cell.stem}-{cell.key[:8]}.rows.jsonl"
-
-
-def _digest(facts: object) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def slug(text: str) -> str:
-    """Return a name that is safe as a file name on every system."""
-    return re.sub(r"[^A-Za-z0-9.=-]+", "-", text).strip("-.") or "unnamed"

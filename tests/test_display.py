@@ -15,7 +15,7 @@ from rich.text import Text
 from faithbench import display
 from faithbench.display import caption, heat_map, progress_on, results_tables
 from faithbench.encoding import encode
-from faithbench.records import PrecisionFacts, Record
+from faithbench.records import PrecisionFacts, Record, SpanFacts
 from faithbench.types import Encoding, Example
 
 ORANGE, BLUE = (230, 120, 20), (60, 130, 220)
@@ -245,3 +245,16 @@ def test_progress_is_a_bar_on_a_terminal() -> None:
         report("explaining", 2, 6)
     out = console.file.getvalue()  # type: ignore[attr-defined]
     assert "2/6" in out and "\x1b[" in out and "explaining: 2/6" not in out
+
+
+def test_the_caption_counts_what_was_cut() -> None:
+    record = make_record(0.2, -0.6)
+    cut = record.model_copy(
+        update={
+            "model": record.model.model_copy(update={"truncated": 3}),
+            "task": record.task.model_copy(update={"spans": SpanFacts(whole=4, cut=2, lost=5)}),
+        }
+    )
+    text = " ".join(shown(caption(cut)).split())
+    assert "; 3 texts were cut, with 7 rationale spans; " in text
+    assert "cut" not in shown(caption(record))

@@ -41,6 +41,7 @@ DATA: dict[str, Any] = {
         "data_sha256": SHA,
         "data_checked": True,
         "rationale": "proxy",
+        "spans": {"whole": 3, "cut": 1, "lost": 0},
     },
     "model": {
         "name": "tiny",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from faithbench import tiny
+from faithbench.cells import Job
 from faithbench.data import Dataset, load_dataset
 from faithbench.encoding import encode
 from faithbench.erasure import top_count
@@ -17,7 +18,7 @@ from faithbench.forward import Engine
 from faithbench.metrics import find_metrics
 from faithbench.models import load_model
 from faithbench.records import PrecisionFacts, read
-from faithbench.run import Job, run
+from faithbench.run import run
 from faithbench.selection import find_explainers
 from faithbench.tasks import load_task
 from faithbench.types import Answer, Example

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from faithbench.cells import Job
 from faithbench.data import load_dataset
 from faithbench.encoding import encode
 from faithbench.errors import FaithbenchError
 from faithbench.metrics import find_metrics
-from faithbench.run import Job, run
+from faithbench.run import run
 from faithbench.selection import find_explainers
 from faithbench.single import explain_text, word_scores
 from faithbench.types import Example
