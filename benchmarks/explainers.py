@@ -17,11 +17,11 @@ import torch
 from tables import write_section
 from tabulate import tabulate
 
+from faithbench.attribution import attribute
 from faithbench.data import load_dataset
 from faithbench.encoding import collate, encode, inputs_of
 from faithbench.forward import engine_of
 from faithbench.models import Model, load_model
-from faithbench.scoring import attribute
 from faithbench.selection import find_explainers
 from faithbench.sharing import release
 from faithbench.tasks import load_task
@@ -270,7 +270,7 @@ def _memory(model: Model, texts: Texts) -> list[tuple[str, ...]]:
         "from pathlib import Path\n"
         "from faithbench.encoding import collate, encode\n"
         "from faithbench.models import load_model\n"
-        "from faithbench.scoring import attribute\n"
+        "from faithbench.attribution import attribute\n"
         "from faithbench.selection import find_explainers\n"
         "from faithbench.types import Example\n"
         "model = load_model('bundled:sst2', labels=('negative', 'positive'))\n"

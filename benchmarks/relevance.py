@@ -14,13 +14,13 @@ from scipy.stats import kendalltau
 from tables import best_seconds, write_section
 from tabulate import tabulate
 
+from faithbench.attribution import attribute
 from faithbench.capture import run_capture
 from faithbench.data import load_dataset
 from faithbench.encoding import collate, encode
 from faithbench.erasure import rank
 from faithbench.models import Model, load_model
 from faithbench.relevance import run_relevance
-from faithbench.scoring import attribute
 from faithbench.selection import find_explainers
 from faithbench.sharing import release
 from faithbench.tasks import load_task

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from faithbench.capture import capture
+from faithbench.capture import Capture, capture
 from faithbench.data import Dataset
 from faithbench.encoding import collate, encode
 from faithbench.errors import FaithbenchError
-from faithbench.evaluation import predict
 from faithbench.explainers.relevance import relevance_pass, weighted_rollout
 from faithbench.forward import Engine
 from faithbench.heads import Calibration, HeadStatistics, Trial, count_heads, select
@@ -20,8 +19,9 @@ from faithbench.metrics import METRICS
 from faithbench.models import Model
 from faithbench.relevance_rules import HeadRule
 from faithbench.scoring import score
-from faithbench.sharing import release
-from faithbench.types import Attribution, Encoding
+from faithbench.sharing import heads_of, release
+from faithbench.targets import predictions
+from faithbench.types import Attribution, Batch, Encoding
 
 PAPER = (0.1, 0.8)
 XI_SYNTACTIC = (-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1)
@@ -104,22 +104,27 @@ def _aopc_sums(
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return each mask's summed AOPC over a chunk; one gradient pass serves all masks."""
     engine = Engine(model)
-    answers = predict(engine, encodings)
-    targets = [int(t) for t in np.argmax(answers, axis=1)]
+    found = predictions(engine, encodings)
+    targets = [p.target for p in found]
     batch = collate(model, encodings, targets, [0] * len(encodings))
-    seen = capture(model, batch)
+    # Start and end of an answer are explained apart and added, as in a run.
+    parts = [(part, capture(model, part)) for part in heads_of(model, batch)]
     sums = np.zeros(len(candidates))
     for index, candidate in enumerate(candidates):
         rule = HeadRule(torch.tensor(candidate.groups, device=model.device))
-        found = relevance_pass(model, batch, rule)
-        table = weighted_rollout(
-            seen.attention_gradients, found.attentions, seen.position, normalise=False
-        )
+        table = torch.stack([_rolled_out(model, *part, rule) for part in parts]).sum(dim=0)
         attributions = [
-            Attribution(e, targets[i], table[i, : len(e.ids)].cpu().numpy()[e.erasable], 0, 0, 0)
+            Attribution(e, targets[i], table[i, : len(e.ids)].cpu().numpy(), 0, 0, 0)
             for i, e in enumerate(encodings)
         ]
-        scored = score(engine, attributions, list(answers), [METRICS["aopc"]], "mask")
+        scored = score(engine, attributions, [p.log_f for p in found], [METRICS["aopc"]], "mask")
         sums[index] = sum(s.values["aopc"] or 0.0 for s in scored)
     release(model)
     return sums
+
+
+def _rolled_out(model: Model, batch: Batch, seen: Capture, rule: HeadRule) -> torch.Tensor:
+    found = relevance_pass(model, batch, rule)
+    return weighted_rollout(
+        seen.attention_gradients, found.attentions, seen.position, normalise=False
+    )

@@ -75,6 +75,7 @@ def run(
     dtype: Annotated[str, typer.Option(help="float32, float64, bf16 or fp16.")] = "float32",
     seed: Annotated[int, typer.Option(help="Seed of random explainers.")] = 0,
     batch: Annotated[int, typer.Option(min=1, help="Examples explained together.")] = 16,
+    long: Annotated[str, typer.Option(help="Too long texts: truncate, or window.")] = "truncate",
     results: Annotated[Path, typer.Option(help="Where records go.")] = Path("results"),
     allow_changed_data: Annotated[
         bool, typer.Option("--allow-changed-data", help="Accept data with another checksum.")
@@ -87,7 +88,8 @@ def run(
     run_command(
         explainer=explainer, task=task, model=model, data=data, source=source, split=split,
         limit=limit, metrics=metrics, operator=operator, device=device, dtype=dtype, seed=seed,
-        batch=batch, results=results, allow_changed_data=allow_changed_data, plugins=plugin or [],
+        batch=batch, long=long, results=results, allow_changed_data=allow_changed_data,
+        plugins=plugin or [],
     )  # fmt: skip
 
 

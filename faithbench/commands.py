@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from faithbench.data import Dataset, load_dataset
-from faithbench.display import heat_map, progress_on, results_table
+from faithbench.display import caption, heat_map, progress_on, results_tables
 from faithbench.erasure import Operator
 from faithbench.errors import FaithbenchError, unknown
 from faithbench.files import check_writable
@@ -19,7 +19,12 @@ from faithbench.selection import find_explainers
 from faithbench.task_parts import Source
 from faithbench.tasks import Task, load_task
 
+if TYPE_CHECKING:
+    from faithbench.encoding import Long
+    from faithbench.models import Model
+
 _OPERATORS = ("mask", "delete", "pad")
+_LONG = ("truncate", "window")
 
 
 def run_command(
@@ -37,6 +42,7 @@ def run_command(
     dtype: str,
     seed: int,
     batch: int,
+    long: str,
     results: Path,
     allow_changed_data: bool,
     plugins: list[Path],
@@ -47,6 +53,18 @@ def run_command(
     wanted = find_metrics(metrics)
     if operator not in _OPERATORS:
         raise unknown("operator", operator, _OPERATORS)
+    if the_task.kind == "qa" and operator != "mask":
+        raise FaithbenchError(
+            f"task {the_task.name} asks for answers, whose places --operator {operator} would "
+            "move or blur; leave it at mask"
+        )
+    if long not in _LONG:
+        raise unknown("way to read long texts", long, _LONG)
+    if the_task.kind == "qa" and long == "window":
+        raise FaithbenchError(
+            f"task {the_task.name} asks for answers, which --long window cannot join; "
+            "leave it at truncate"
+        )
     check_writable(results)
     dataset = load_dataset(
         the_task,
@@ -58,22 +76,34 @@ def run_command(
     )
     chosen = find_explainers(explainer, plugins)
     with console.status("loading model"):
+        from faithbench.cells import Job
         from faithbench.models import load_model
-        from faithbench.run import Job, run
+        from faithbench.precision import HALVES, precision_shift
+        from faithbench.run import run
 
         name, revision = model_for(the_task, dataset, model)
-        loaded = load_model(
-            name,
-            labels=the_task.labels,
-            kind=the_task.kind,
-            revision=revision,
-            device=device,
-            dtype=dtype,
-        )
-    job = Job(dataset, loaded, chosen, wanted, results, cast(Operator, operator), seed, chunk=batch)
+
+        def load(kind: str) -> Model:
+            return load_model(
+                name,
+                labels=the_task.labels,
+                kind=the_task.kind,
+                revision=revision,
+                device=device,
+                dtype=kind,
+            )
+
+        loaded = load(dtype)
+        shift = precision_shift(load("float32"), loaded, dataset) if dtype in HALVES else None
+    job = Job(
+        dataset, loaded, chosen, wanted, results, cast(Operator, operator), seed,
+        chunk=batch, precision=shift, long=cast("Long", long),
+    )  # fmt: skip
     with progress_on(console) as progress:
         outcomes = run(job, progress)
-    console.print(results_table([(o.chosen.label, o.record) for o in outcomes]))
+    for table in results_tables([(o.chosen.label, o.record) for o in outcomes]):
+        console.print(table)
+    console.print(caption(outcomes[0].record), style="dim", highlight=False)
     from faithbench.comparison import comparison_lines, show_examples
 
     for line in comparison_lines(outcomes):
@@ -126,7 +156,7 @@ def explain_command(
         )
     for one in chosen:
         said = explain_text(loaded, the_task, one, text, text_b, seed)
-        answer = f": {the_task.labels[said.target]} (p = {said.probability:.3f})"
+        answer = f": {said.said} (p = {said.probability:.3f})"
         console.print(Text.assemble((one.label, "bold"), answer))
         console.print(heat_map(said.attribution.encoding, said.attribution.scores))
         table = Table("word", "score")

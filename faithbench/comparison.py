@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Console
@@ -13,17 +15,59 @@ from faithbench.display import heat_map
 from faithbench.encoding import encode
 from faithbench.models import Model
 from faithbench.run import Outcome
-from faithbench.stats import holm, signed_rank
+from faithbench.single import say
+from faithbench.stats import PairedTest, holm, signed_rank
+from faithbench.types import Example
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One metric of one other explainer: the test, and p after Holm."""
+
+    name: str
+    other: str
+    test: PairedTest
+    adjusted: float | None
+    better: bool | None
 
 
 def comparison_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Compare the first explainer with each other one, per metric, paired by example."""
     if len(outcomes) < 2:
         return
+    lines = _lines(outcomes)
+    count = sum(line.adjusted is not None for line in lines)
+    yield (
+        f"\n{outcomes[0].chosen.label} against the others "
+        f"(Wilcoxon signed-rank, p after Holm over {count} tests):"
+    )
+    for outcome in outcomes[1:]:
+        own = [line for line in lines if line.other == outcome.chosen.label]
+        clear = [line for line in own if line.adjusted is not None and line.adjusted < ALPHA]
+        parts = {
+            "better": [_said(line) for line in clear if line.better],
+            "worse": [_said(line) for line in clear if line.better is False],
+            "no clear difference": [
+                line.name for line in own if line.adjusted is not None and line not in clear
+            ],
+            **_untested(own),
+        }
+        yield f"  {outcome.chosen.label}"
+        for verdict, said in parts.items():
+            if said:
+                text = f"{verdict}: {', '.join(said)}"
+                yield textwrap.fill(text, 78, initial_indent="    ", subsequent_indent="      ")
+
+
+def _lines(outcomes: Sequence[Outcome]) -> list[_Line]:
+    """Test every metric that has a direction, against every other explainer."""
     first, others = outcomes[0], outcomes[1:]
-    yield f"\n{first.chosen.label} against the others (Wilcoxon signed-rank, Holm over the lines):"
-    names = [name for name, facts in first.record.metrics.items() if facts.n]
-    pairs = [(name, other) for name in names for other in others]
+    facts = {
+        n: f for n, f in first.record.metrics.items() if f.higher_is_better is not None and f.n
+    }
+    pairs = [(name, other) for name in facts for other in others]
     tests = [
         signed_rank(
             [row.values[name] for row in first.rows], [row.values[name] for row in other.rows]
@@ -31,17 +75,29 @@ def comparison_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         for name, other in pairs
     ]
     adjusted = iter(holm([t.p for t in tests if t.p is not None]))
-    for (name, other), test in zip(pairs, tests, strict=True):
-        facts = first.record.metrics[name]
-        if test.p is None:
-            yield f"  {name:8} {other.chosen.label:32} no test: {test.reason}"
-            continue
-        lead = test.effect if facts.higher_is_better else -test.effect
-        verdict = "better" if lead > 0 else "worse " if lead < 0 else "equal "
-        yield (
-            f"  {name:8} {other.chosen.label:32} {verdict} "
-            f"p = {next(adjusted):.2g}, effect {test.effect:+.2f}"
+    return [
+        _Line(
+            name,
+            other.chosen.label,
+            test,
+            None if test.p is None else next(adjusted),
+            None if test.effect == 0 else (test.effect > 0) == facts[name].higher_is_better,
         )
+        for (name, other), test in zip(pairs, tests, strict=True)
+    ]
+
+
+def _said(line: _Line) -> str:
+    return f"{line.name} (p = {line.adjusted:.2g}, effect {line.test.effect:+.2f})"
+
+
+def _untested(lines: Sequence[_Line]) -> dict[str, list[str]]:
+    """Gather the metrics without a test by the reason why."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if line.adjusted is None:
+            found.setdefault(f"no test, {line.test.reason}", []).append(line.name)
+    return found
 
 
 def show_examples(
@@ -57,7 +113,13 @@ def show_examples(
     places = np.linspace(0, len(outcome.rows) - 1, min(count, len(outcome.rows))).round()
     for place in places.astype(int):
         row, example = outcome.rows[place], data.examples[place]
-        right = "right" if row.target == row.label else f"wrong, it is {labels[row.label]}"
-        said = f"{row.id}: {labels[row.target]} (p = {row.probability:.3f}, {right})"
-        console.print(Text(said, style="dim"))
-        console.print(heat_map(encode(model, example, data.task.evidence), np.array(row.scores)))
+        long = outcome.record.protocol.long
+        encoding = encode(model, example, data.task.evidence, long)
+        right = "right" if row.right else f"wrong, it is {_truth(labels, example)}"
+        said = f"{row.id}: {say(labels, encoding, row.target)}"
+        console.print(Text(f"{said} (p = {row.probability:.3f}, {right})", style="dim"))
+        console.print(heat_map(encoding, np.array(row.scores)))
+
+
+def _truth(labels: Sequence[str], example: Example) -> str:
+    return repr(example.answers[0].text) if example.answers else labels[example.label]

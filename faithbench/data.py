@@ -48,7 +48,8 @@ def load_dataset(
     """Read one split of a task; `auto` takes the first source that can give it.
 
     A `folder` that is given must hold the file, if the task has files at all: it is never
-    passed over in silence. A hub that fails while loading under `auto` gives way to the bundled data, with a warning.
+    passed over in silence. A hub that fails while loading under `auto` gives way to the
+    bundled data, with a warning.
     """
     if limit is not None and limit < 1:
         raise FaithbenchError(f"asked for a limit of {limit} examples; give 1 or more, or none")

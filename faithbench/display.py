@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -58,39 +59,63 @@ def _plain_lines(console: Console) -> Report:
     return report
 
 
-def results_table(records: Sequence[tuple[str, Record]]) -> Table:
-    """Lay out one line per explainer: metrics with intervals, seconds, forward rows, n."""
+_ACROSS = 4
+
+
+def results_tables(records: Sequence[tuple[str, Record]]) -> list[Table]:
+    """Lay out one line per metric and one column per explainer, four across at most.
+
+    Metrics that have no value for this task are left out. A cell holds the mean and half the
+    95% interval; the best mean of all explainers is bold.
+    """
     first = records[0][1]
-    task, model = first.task, first.model
-    title = f"{task.name} ({task.source}, {task.split}, n = {task.n})"
-    accuracy = "" if model.accuracy is None else f", accuracy {model.accuracy:.3f}"
-    table = Table(title=title, title_style="bold")
-    table.caption = (
-        f"model {escape(model.name)}{accuracy}; ± is half the 95% interval; "
-        "seconds and forward rows per example"
-    )
-    table.add_column("explainer", overflow="fold", min_width=16)
-    for name, facts in first.metrics.items():
-        title = f"{TITLES.get(name, name)} {_arrow(facts)}"
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("seconds", justify="right", no_wrap=True)
-    table.add_column("rows", justify="right", no_wrap=True)
-    table.add_column("n", justify="right", no_wrap=True)
-    best = {name: _best([r.metrics[name] for _, r in records]) for name in first.metrics}
-    for label, record in records:
-        cells = [_mean(facts, best[name]) for name, facts in record.metrics.items()]
-        seconds = record.timing.seconds_median
-        table.add_row(
-            label,
-            *cells,
-            "-" if seconds is None else f"{seconds:.2g}" if seconds < 0.1 else f"{seconds:.2f}",
-            f"{record.cost.forwards_per_example:g}",
-            str(record.task.n),
-        )
-    return table
+    names = [n for n in first.metrics if any(r.metrics[n].mean is not None for _, r in records)]
+    best = {name: _best([r.metrics[name] for _, r in records]) for name in names}
+    tables = []
+    for start in range(0, len(records), _ACROSS):
+        block = records[start : start + _ACROSS]
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+        table.add_column("", no_wrap=True)
+        for label, _ in block:
+            table.add_column(Text(label), justify="right", overflow="fold", max_width=14)
+        for name in names:
+            cells = [_mean(record.metrics[name], best[name]) for _, record in block]
+            table.add_row(f"{TITLES.get(name, name)} {_arrow(first.metrics[name])}", *cells)
+        table.add_section()
+        table.add_row("seconds", *(_seconds(record) for _, record in block))
+        table.add_row("rows", *(f"{record.cost.forwards_per_example:g}" for _, record in block))
+        tables.append(table)
+    tables[
+        0
+    ].title = f"{first.task.name} ({first.task.source}, {first.task.split}, n = {first.task.n})"
+    tables[0].title_style = "bold"
+    return tables
 
 
 TITLES = {"aopc": "AOPC", "lodds": "LOdds"}
+
+
+def caption(record: Record) -> str:
+    """Say what the table's numbers are, and of which model."""
+    model = record.model
+    accuracy = "" if model.accuracy is None else f", accuracy {model.accuracy:.3f}"
+    moved = model.precision and (
+        f"; {model.dtype} moves f by {model.precision.largest_shift:.2g} at most "
+        f"({model.precision.inputs} inputs)"
+    )
+    spans = record.task.spans
+    unread = spans and spans.cut + spans.lost
+    cut = f"; {model.truncated} texts were cut" if model.truncated else ""
+    cut += f", with {unread} rationale spans" if cut and unread else ""
+    return (
+        f"model {escape(model.name)}{accuracy}{moved or ''}{cut}; ± is half the 95% interval; "
+        "seconds and rows through the network are the explainer's, per example"
+    )
+
+
+def _seconds(record: Record) -> str:
+    seconds = record.timing.seconds_median
+    return "-" if seconds is None else f"{seconds:.2g}" if seconds < 0.1 else f"{seconds:.2f}"
 
 
 def _arrow(facts: MetricFacts) -> str:
@@ -107,7 +132,8 @@ def _best(facts: Sequence[MetricFacts]) -> float | None:
 def _mean(facts: MetricFacts, best: float | None) -> Text:
     if facts.mean is None:
         return Text("-")
-    spread = "" if facts.ci95 is None else f" ±{(facts.ci95[1] - facts.ci95[0]) / 2:.3f}"
+    half = None if facts.ci95 is None else (facts.ci95[1] - facts.ci95[0]) / 2
+    spread = "" if half is None else f" ±{half:.3f}".replace("±0.", "±.")
     return Text(f"{facts.mean:.3f}{spread}", style="bold" if facts.mean == best else "")
 
 

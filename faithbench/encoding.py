@@ -10,7 +10,8 @@ import torch
 
 from faithbench.errors import FaithbenchError
 from faithbench.models import Model
-from faithbench.types import Batch, Encoding, Example
+from faithbench.types import Batch, Encoding, Example, Ints, Target
+from faithbench.windows import cut_windows
 from faithbench.words import word_spans, words_of_tokens
 
 if TYPE_CHECKING:
@@ -19,31 +20,24 @@ if TYPE_CHECKING:
 Evidence = Literal["text", "text_b", "both"]
 
 
-def encode(model: Model, example: Example, evidence: Evidence = "text") -> Encoding:
+Long = Literal["truncate", "window"]
+
+
+def encode(
+    model: Model, example: Example, evidence: Evidence = "text", long: Long = "truncate"
+) -> Encoding:
     """Tokenise one example, mark what may be erased, and map tokens to words.
 
     A pair is read in order, but a question comes before the text it is about: so have all
-    published question answerers been trained.
+    published question answerers been trained. A text that is too long is cut, or read in
+    windows.
     """
     pair = () if example.text_b is None else (example.text_b,)
     asks = pair != () and len(model.heads) > 1
-    only_text = "only_second" if asks else "only_first"
-    try:
-        tokens = model.tokenizer(
-            *(*pair, example.text) if asks else (example.text, *pair),
-            truncation=only_text if evidence == "text" else "longest_first",
-            max_length=model.max_tokens,
-            return_offsets_mapping=True,
-            return_token_type_ids=True,
-            return_overflowing_tokens=True,
-        )
-    except Exception as error:  # tokenizers raises nothing narrower
-        if "Truncation error" not in str(error):
-            raise
-        raise FaithbenchError(
-            f"example {example.id!r}: its second text leaves no room for the first within the "
-            f"{model.max_tokens} tokens of model {model.name!r}; shorten it"
-        ) from error
+    texts = (*pair, example.text) if asks else (example.text, *pair)
+    cut_first: str | bool = "only_second" if asks else "only_first"
+    cut_first = cut_first if evidence == "text" else "longest_first"
+    tokens = _tokenise(model, example.id, texts, False if long == "window" else cut_first)
     first = tokens.encodings[0]
     # With stride 0, each overflowing piece holds text that the model will not read; of a pair,
     # it repeats the second text.
@@ -55,6 +49,10 @@ def encode(model: Model, example: Example, evidence: Evidence = "text") -> Encod
     words_b = words_of_tokens(first.offsets, spans_b)
     words_b = np.where(words_b >= 0, words_b + len(spans_a), -1)
     ids = np.array(first.ids, dtype=np.int64)
+    windows: tuple[Ints, ...] = ()
+    if len(ids) > model.max_tokens:
+        fixed, text = np.flatnonzero(sides != 0), np.flatnonzero(sides == 0)
+        windows = cut_windows(fixed, text, model.max_tokens, example.id)
     encoding = Encoding(
         example=example,
         ids=ids,
@@ -64,9 +62,29 @@ def encode(model: Model, example: Example, evidence: Evidence = "text") -> Encod
         spans=tuple(first.offsets),
         word_spans=spans_a + spans_b,
         truncated=cut if pair == () or evidence == "text" else int(len(tokens.encodings) > 1),
+        windows=windows,
     )
     _check_readable(model, encoding)
     return encoding
+
+
+def _tokenise(model: Model, name: str, texts: tuple[str, ...], truncation: str | bool) -> Any:
+    try:
+        return model.tokenizer(
+            *texts,
+            truncation=truncation,
+            max_length=model.max_tokens,
+            return_offsets_mapping=True,
+            return_token_type_ids=True,
+            return_overflowing_tokens=True,
+        )
+    except Exception as error:  # tokenizers raises nothing narrower
+        if "Truncation error" not in str(error):
+            raise
+        raise FaithbenchError(
+            f"example {name!r}: its second text leaves no room for the first within the "
+            f"{model.max_tokens} tokens of model {model.name!r}; shorten it"
+        ) from error
 
 
 def _sides(piece: Any, reversed_pair: bool) -> np.ndarray[Any, Any]:
@@ -91,7 +109,7 @@ def _check_readable(model: Model, encoding: Encoding) -> None:
 def collate(
     model: Model,
     encodings: Sequence[Encoding],
-    targets: Sequence[int] | Sequence[tuple[int, int]],
+    targets: Sequence[Target],
     seeds: Sequence[int],
 ) -> Batch:
     """Pad encodings on the right into one batch on the model's device.

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from faithbench.types import Bools, Encoding, Floats, Ints
+from faithbench.types import Bools, Case, Encoding, Floats, Ints
 
 Operator = Literal["mask", "delete", "pad"]
 
@@ -22,10 +22,19 @@ def top_count(n: int, percent: float) -> int:
     return max(1, math.floor(percent * n / 100 + 0.5))
 
 
-def without(order: Ints, count: int) -> Bools:
-    """Return the keep-mask of an input that lost the first `count` tokens of `order`."""
-    keep = np.ones(len(order), dtype=bool)
-    keep[order[:count]] = False
+def without(case: Case, count: int) -> Bools:
+    """Return the keep-mask of the input that lost the `count` tokens ranked highest."""
+    return _keep(case, case.order[:count])
+
+
+def only(case: Case, count: int) -> Bools:
+    """Return the keep-mask of the input that lost all but the `count` tokens ranked highest."""
+    return _keep(case, case.order[count:])
+
+
+def _keep(case: Case, erased: Ints) -> Bools:
+    keep = np.ones(len(case.every_score), dtype=bool)
+    keep[erased] = False
     return keep
 
 
@@ -33,6 +42,13 @@ def erase(encoding: Encoding, keep: Bools, operator: Operator, token_id: int) ->
     """Return the row (ids, types) that keeps only the erasable tokens marked in `keep`."""
     kept = np.ones(len(encoding.ids), dtype=bool)
     kept[np.flatnonzero(encoding.erasable)] = keep
+    return erase_tokens(encoding, kept, operator, token_id)
+
+
+def erase_tokens(
+    encoding: Encoding, keep: Bools, operator: Operator, token_id: int
+) -> tuple[Ints, Ints]:
+    """Return the row (ids, types) that keeps only the tokens marked in `keep`, one per token."""
     if operator == "delete":
-        return encoding.ids[kept], encoding.types[kept]
-    return np.where(kept, encoding.ids, token_id), encoding.types
+        return encoding.ids[keep], encoding.types[keep]
+    return np.where(keep, encoding.ids, token_id), encoding.types

@@ -76,21 +76,21 @@ def _load(task: Task, source: HubSource, split: str) -> Any:
 
 def _load_offline(source: HubSource, split: str) -> Any:
     """Read the files of the hub's own cache; without them, what `datasets` has prepared."""
-    if _snapshot(source.dataset, source.revision) is not None:
-        import datasets
-        from huggingface_hub import snapshot_download
-
-        folder = snapshot_download(
-            source.dataset, repo_type="dataset", revision=source.revision, local_files_only=True
-        )
-        return datasets.load_dataset(folder, source.config, split=split)
-    if not _prepared(source.dataset, source.config, source.revision):
+    kept = _snapshot(source.dataset, source.revision) is not None
+    if not kept and not _prepared(source.dataset, source.config, source.revision):
         raise ConnectionError("the hub does not answer, and no copy is in the local cache")
     import datasets
+    from huggingface_hub import snapshot_download
 
-    return datasets.load_dataset(
-        source.dataset, source.config, split=split, revision=source.revision
+    datasets.disable_progress_bars()  # nothing is fetched: there is hardly a wait to show
+    if not kept:
+        return datasets.load_dataset(
+            source.dataset, source.config, split=split, revision=source.revision
+        )
+    folder = snapshot_download(
+        source.dataset, repo_type="dataset", revision=source.revision, local_files_only=True
     )
+    return datasets.load_dataset(folder, source.config, split=split)
 
 
 def _snapshot(dataset: str, revision: str | None) -> Path | None:

@@ -50,7 +50,8 @@ def _parsed(place: str, line: str) -> object:
 
 
 def _unreadable(path: Path, error: Exception) -> FaithbenchError:
-    return FaithbenchError(f"cannot read {path} as JSON lines in UTF-8: {error}; fetch it again")
+    reason = getattr(error, "strerror", None) or error
+    return FaithbenchError(f"cannot read {path} as JSON lines in UTF-8: {reason}; fetch it again")
 
 
 def share_of(rows: Iterable[Placed], derived: Derived, split: str) -> Iterator[Placed]:

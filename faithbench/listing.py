@@ -80,20 +80,21 @@ def _plugin_line(plugin: Plugin) -> str:
 
 
 def show_metrics() -> None:
-    """Print one line per metric."""
-    table = Table(title="metrics")
-    for column in ("name", "family", "better", "range", "version", "what it means"):
-        table.add_column(column)
-    for metric in METRICS.values():
+    """Print what each metric means, by family; those that run on request only come last."""
+    table = Table(title="metrics", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("name", overflow="fold", max_width=21)
+    table.add_column("better", no_wrap=True)
+    table.add_column("range", no_wrap=True)
+    table.add_column("what it means")
+    for metric in sorted(METRICS.values(), key=lambda m: (m.family, m.on_request)):
+        request = " Runs if it is named." if metric.on_request else ""
         table.add_row(
             metric.name,
-            metric.family,
-            "up" if metric.higher_is_better else "down",
-            f"{metric.low:g}..{metric.high:g}",
-            str(metric.version),
-            metric.summary,
+            {True: "up", False: "down", None: "-"}[metric.higher_is_better],
+            f"{metric.low:.3g}..{metric.high:.3g}".replace("-inf..inf", "any"),
+            f"{metric.summary}{request} ({metric.family}, v{metric.version})",
         )
-    Console().print(table)
+    Console(highlight=False).print(table)
 
 
 def show_doctor(data: Path | None) -> None:

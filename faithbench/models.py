@@ -96,6 +96,10 @@ class Model:
             f"model {self.name!r} has no token to erase with; use --operator delete"
         )
 
+    def erasure_id(self, operator: Operator) -> int:
+        """Return the id of the token that stands for an erased one; for delete there is none."""
+        return 0 if operator == "delete" else self.erasure_token(operator)[1]
+
 
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "longformer"}
 

@@ -25,6 +25,14 @@ class Facts(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class SpanFacts(Facts):
+    """How many rationale spans the model reads whole, up to where its input ends, or not."""
+
+    whole: Count
+    cut: Count
+    lost: Count
+
+
 class TaskFacts(Facts):
     """Which examples were explained; `rationale` says who marked them, if anyone."""
 
@@ -36,10 +44,23 @@ class TaskFacts(Facts):
     data_sha256: str
     data_checked: bool
     rationale: Literal["human", "proxy", "none"]
+    spans: SpanFacts | None = None
+
+
+class PrecisionFacts(Facts):
+    """How far half precision moved the probability of the prediction, on some inputs."""
+
+    inputs: Count
+    largest_shift: float
+    mean_shift: float
+    changed_predictions: Count
 
 
 class ModelFacts(Facts):
-    """Which network; `accuracy` is on the evaluated examples, `truncated` counts those cut."""
+    """Which network; `accuracy` is on the evaluated examples, `truncated` counts those cut.
+
+    `precision` compares a network in half precision with its float32 self.
+    """
 
     name: str
     revision: str | None
@@ -48,6 +69,7 @@ class ModelFacts(Facts):
     accuracy: float | None
     truncated: Count
     labels: tuple[str, ...]
+    precision: PrecisionFacts | None = None
 
 
 class ExplainerFacts(Facts):
@@ -65,11 +87,12 @@ class ExplainerFacts(Facts):
 
 
 class ProtocolFacts(Facts):
-    """How tokens were erased, and by which version of the protocol."""
+    """How tokens were erased, how long texts were read, by which version of the protocol."""
 
     version: int
     operator: Literal["mask", "delete", "pad"]
     erasure_token: str
+    long: Literal["truncate", "window"] = "truncate"
 
 
 class MetricFacts(Facts):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import faithbench
 from faithbench.data import Dataset
+from faithbench.encoding import Long
 from faithbench.erasure import Operator
 from faithbench.metrics import Metric
 from faithbench.models import Model
@@ -17,9 +18,11 @@ from faithbench.records import (
     ExplainerFacts,
     MetricFacts,
     ModelFacts,
+    PrecisionFacts,
     ProtocolFacts,
     Record,
     RowsFacts,
+    SpanFacts,
     TaskFacts,
     TimingFacts,
 )
@@ -44,6 +47,9 @@ def make_record(
     rows_file: tuple[str, str],
     truncated: int,
     threads: int,
+    long: Long = "truncate",
+    precision: PrecisionFacts | None = None,
+    spans: SpanFacts | None = None,
 ) -> Record:
     """Summarise rows and add where they come from."""
     n = len(rows)
@@ -59,15 +65,17 @@ def make_record(
             data_sha256=data.sha256,
             data_checked=data.checked,
             rationale=data.rationale,
+            spans=spans,
         ),
         model=ModelFacts(
             name=public_name(model),
             revision=model.revision,
             weights_sha256=model.weights_sha256,
             dtype=str(model.dtype).removeprefix("torch."),
-            accuracy=round(sum(row.target == row.label for row in rows) / n, 6),
+            accuracy=round(sum(row.right for row in rows) / n, 6),
             truncated=truncated,
             labels=model.labels,
+            precision=precision,
         ),
         explainer=ExplainerFacts(
             name=chosen.name,
@@ -78,7 +86,9 @@ def make_record(
             largest_gap=max((abs(row.gap) for row in rows if row.gap is not None), default=None),
         ),
         seed=seed,
-        protocol=ProtocolFacts(version=PROTOCOL, operator=operator, erasure_token=erasure_token),
+        protocol=ProtocolFacts(
+            version=PROTOCOL, operator=operator, erasure_token=erasure_token, long=long
+        ),
         metrics={metric.name: _metric_facts(metric, rows) for metric in metrics},
         rows=RowsFacts(file=rows_file[0], sha256=rows_file[1]),
         cost=CostFacts(

@@ -15,18 +15,23 @@ from faithbench.errors import FaithbenchError
 from faithbench.files import parse_json
 from faithbench.records import Count, Facts, explain
 from faithbench.rounding import decimals, significant
-from faithbench.types import Floats
+from faithbench.types import Floats, Target
 
 ROWS_SCHEMA: Final = 1
 START = b'{"faithbench_rows":'
 
 
 class Row(Facts):
-    """What was found for one example; `tokens` and `scores` are those of its erasable tokens."""
+    """What was found for one example; `tokens` and `scores` are those of its evidence.
+
+    `target` is the predicted class, or the positions of the predicted answer's first and last
+    token; `right` says whether it is the label, or an accepted answer.
+    """
 
     id: str
-    target: int
+    target: int | tuple[int, int]
     label: int
+    right: bool
     probability: float
     tokens: tuple[str, ...]
     scores: tuple[float, ...]
@@ -57,8 +62,9 @@ Line = TypeVar("Line", Row, Time)
 def make_row(
     *,
     id: str,  # noqa: A002  # the name of the field it fills
-    target: int,
+    target: Target,
     label: int,
+    right: bool,
     probability: float,
     tokens: Sequence[str],
     scores: Sequence[float] | Floats,
@@ -84,8 +90,9 @@ def make_row(
         _check_finite(id, f"value {name!r}", [] if value is None else [value])
     return Row(
         id=id,
-        target=int(target),
+        target=target,
         label=int(label),
+        right=right,
         probability=decimals(probability),
         tokens=tuple(tokens),
         scores=tuple(significant(score, 7) for score in scores),

@@ -2,98 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
+import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import torch
 
+from faithbench.attribution import attribute, seed_of
+from faithbench.bounds import BoundsFile
+from faithbench.cells import Cell, Job
 from faithbench.checkpoint import RowsFile, open_rows
-from faithbench.data import Dataset
 from faithbench.encoding import collate, encode
-from faithbench.erasure import Operator
-from faithbench.evaluation import predict
 from faithbench.files import check_writable
 from faithbench.forward import Engine, engine_of
-from faithbench.metrics import Metric
-from faithbench.models import Model
-from faithbench.records import Record, write
-from faithbench.reporting import make_record, public_name
+from faithbench.rationales import readings
+from faithbench.records import Record, SpanFacts, write
+from faithbench.reporting import make_record
 from faithbench.rows import Row, make_row, times_path
-from faithbench.scoring import attribute, score, seed_of
+from faithbench.scoring import Bounds, score
 from faithbench.selection import Chosen
 from faithbench.sharing import release
-from faithbench.types import Encoding
+from faithbench.targets import Prediction, predictions
+from faithbench.types import Batch, Encoding
+from faithbench.windows import fold, parts_of
 
 Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class Job:
-    """Everything a run needs: one data set, one model, several explainers and metrics."""
-
-    data: Dataset
-    model: Model
-    explainers: tuple[Chosen, ...]
-    metrics: tuple[Metric, ...]
-    results: Path
-    operator: Operator = "mask"
-    seed: int = 0
-    chunk: int = 16
-    budget: int = 1024
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One explainer of a job: what a record is written for."""
-
-    job: Job
-    chosen: Chosen
-
-    @cached_property
-    def identity(self) -> str:
-        """Digest what the record is about; a cell of another identity is another file."""
-        job, model = self.job, self.job.model
-        facts = {
-            "task": [job.data.task.name, job.data.task.version, job.data.source, job.data.split],
-            "data": [job.data.sha256, [e.id for e in job.data.examples]],
-            "model": [model.weights_sha256, str(model.dtype)],
-            "explainer": [self.chosen.name, dict(self.chosen.settings), self.assets],
-            "metrics": [[m.name, m.version] for m in job.metrics],
-            "run": [job.operator, job.seed],
-        }
-        return _digest(facts)
-
-    @cached_property
-    def key(self) -> str:
-        """Digest, beside the identity, all that could move a last bit: only that may resume."""
-        job = self.job
-        company = [chosen.label for chosen in job.explainers]
-        return _digest([self.identity, company, job.chunk, job.budget, str(job.model.device)])
-
-    @property
-    def assets(self) -> dict[str, str]:
-        """Return digests of the files that the explainer's scores depend on."""
-        assets = getattr(self.chosen.explainer, "assets", None)
-        return dict(assets(self.job.model)) if assets else {}
-
-    @property
-    def folder(self) -> Path:
-        """Return where the cell's files go: one folder per task, source and model."""
-        data, model = self.job.data, self.job.model
-        name = f"{slug(public_name(model))}-{model.weights_sha256[:6]}"
-        return self.job.results / f"{data.task.name}-{data.source}" / name
-
-    @property
-    def stem(self) -> str:
-        """Return the file name without ending: readable, and unique by its identity."""
-        return f"{slug(self.chosen.label)}-{self.identity[:8]}"
 
 
 @dataclass(frozen=True)
@@ -112,11 +47,12 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
     for folder in {cell.folder for cell in cells}:
         check_writable(folder)
         check_writable(folder / ".partial")
-    encodings = [encode(job.model, e, job.data.task.evidence) for e in job.data.examples]
+    evidence = job.data.task.evidence
+    encodings = [encode(job.model, e, evidence, job.long) for e in job.data.examples]
     for chosen in job.explainers:
         check = getattr(chosen.explainer, "check", None)
         if check is not None:
-            check(job.model, encodings)
+            check(job.model, [part for e in encodings for part in parts_of(e)])
     # Neighbours of like length waste little padding; the cut never depends on what is done.
     order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
     chunks = [order[i : i + job.chunk] for i in range(0, len(order), job.chunk)]
@@ -133,13 +69,13 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
                     warm = True
                 _compute(job, engine, chunk, cells, files)
             progress("explaining", number + 1, len(chunks))
-        cut = sum(e.truncated > 0 for e in encodings)
-        return [_finish(cell, file, cut) for cell, file in zip(cells, files, strict=True)]
+        return [_finish(cell, file, encodings) for cell, file in zip(cells, files, strict=True)]
 
 
 def _warm_up(job: Job, chunk: Sequence[Encoding]) -> None:
     """Call each explainer once outside the clock: first calls build copies and kernels."""
-    batch = collate(job.model, chunk, [0], [0])
+    targets = [p.target for p in predictions(engine_of(job.model), chunk)]
+    batch = collate(job.model, [parts_of(e)[0] for e in chunk], targets, [0])
     for chosen in job.explainers:
         attribute(job.model, chosen, batch)
     release(job.model)
@@ -159,25 +95,26 @@ def _compute(
     an uninterrupted run, and so is every bit of the result.
     """
     model = job.model
-    answers = predict(engine, chunk)
-    targets = [int(t) for t in np.argmax(answers, axis=1)]
-    seeds = [seed_of(job.seed, e.example.id) for e in chunk]
-    batch = collate(model, chunk, targets, seeds)
-    found = [attribute(model, cell.chosen, batch) for cell in cells]
+    said = predictions(engine, chunk)
+    batch = _batch(job, chunk, said)
+    found = [fold(chunk, attribute(model, cell.chosen, batch)) for cell in cells]
     release(model)
     flat = [attribution for attributions in found for attribution in attributions]
-    scored = score(engine, flat, list(answers) * len(cells), job.metrics, job.operator)
+    full = [p.log_f for p in said]
+    bounds = _bounds(job, engine, chunk, said)
+    scored = score(engine, flat, full * len(cells), job.metrics, job.operator, bounds * len(cells))
     engine.forget()
     for index, (file, attributions) in enumerate(zip(files, found, strict=True)):
         own = scored[index * len(chunk) : (index + 1) * len(chunk)]
         rows = []
-        for attribution, result, answer in zip(attributions, own, answers, strict=True):
+        for attribution, result, prediction in zip(attributions, own, said, strict=True):
             encoding = attribution.encoding
             row = make_row(
                 id=encoding.example.id,
                 target=attribution.target,
                 label=encoding.example.label,
-                probability=float(np.exp(answer[attribution.target])),
+                right=prediction.right,
+                probability=math.exp(prediction.log_f),
                 tokens=model.tokenizer.convert_ids_to_tokens(
                     encoding.ids[encoding.erasable].tolist()
                 ),
@@ -193,7 +130,29 @@ def _compute(
         file.append([(row, seconds) for row, seconds in rows if row.id not in file.done])
 
 
-def _finish(cell: Cell, file: RowsFile, truncated: int) -> Outcome:
+def _batch(job: Job, chunk: Sequence[Encoding], said: Sequence[Prediction]) -> Batch:
+    """Put what the model reads of a chunk into one batch, a row per window."""
+    parts, targets, seeds = [], [], []
+    for encoding, prediction in zip(chunk, said, strict=True):
+        for number, part in enumerate(parts_of(encoding)):
+            parts.append(part)
+            targets.append(prediction.target)
+            name = encoding.example.id
+            seeds.append(seed_of(job.seed, f"{name}, window {number}" if number else name))
+    return collate(job.model, parts, targets, seeds)
+
+
+def _bounds(
+    job: Job, engine: Engine, chunk: Sequence[Encoding], said: Sequence[Prediction]
+) -> list[Bounds | None]:
+    """Find the bounds of each input, if a metric asks for them; they serve all explainers."""
+    if not any(metric.needs_bounds for metric in job.metrics):
+        return [None] * len(chunk)
+    known = BoundsFile.open(job.results, job.model)
+    return [known.find(engine, e, p, job.operator) for e, p in zip(chunk, said, strict=True)]
+
+
+def _finish(cell: Cell, file: RowsFile, encodings: Sequence[Encoding]) -> Outcome:
     """Put the rows in the examples' order, move them into place, write the record last."""
     job = cell.job
     ids = [e.id for e in job.data.examples]
@@ -210,26 +169,28 @@ def _finish(cell: Cell, file: RowsFile, truncated: int) -> Outcome:
         assets=cell.assets,
         metrics=job.metrics,
         operator=job.operator,
+        long=job.long,
         seed=job.seed,
         rows=rows,
         seconds=seconds,
         rows_file=(final.name, digest),
-        truncated=truncated,
+        truncated=sum(e.truncated > 0 for e in encodings),
         threads=torch.get_num_threads(),
+        precision=job.precision,
+        spans=_spans(job, encodings),
     )
     path = cell.folder / f"{cell.stem}.json"
     write(record, path)
     return Outcome(cell.chosen, record, path, rows)
 
 
+def _spans(job: Job, encodings: Sequence[Encoding]) -> SpanFacts | None:
+    """Count what the model reads of the rationales, where there are any."""
+    if job.data.rationale == "none":
+        return None
+    found = readings(encodings)
+    return SpanFacts(whole=found.whole, cut=found.cut, lost=found.lost)
+
+
 def _partial(cell: Cell) -> Path:
     return cell.folder / ".partial" / f"{cell.stem}-{cell.key[:8]}.rows.jsonl"
-
-
-def _digest(facts: object) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def slug(text: str) -> str:
-    """Return a name that is safe as a file name on every system."""
-    return re.sub(r"[^A-Za-z0-9.=-]+", "-", text).strip("-.") or "unnamed"

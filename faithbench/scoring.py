@@ -1,23 +1,25 @@
-"""From a batch to attributions, and from attributions to metric values."""
+"""From attributions to metric values: the rows of all metrics and explainers, run together."""
 
 from __future__ import annotations
 
-import hashlib
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 
-from faithbench.erasure import Operator, erase, rank
-from faithbench.errors import FaithbenchError
+from faithbench.erasure import Operator
 from faithbench.forward import Engine, Row
 from faithbench.metrics import Metric
-from faithbench.models import Model
-from faithbench.selection import Chosen
-from faithbench.sharing import heads_of
-from faithbench.types import Attribution, Batch, Case, Explainer, Floats
+from faithbench.targets import erasable_places, gold_tokens, read_answers
+from faithbench.types import Answers, Attribution, Bools, Case
+from faithbench.windows import erased_rows
+
+# A metric that stops early asks for so many rows at a time: few are then in vain, and with
+# the other examples of a chunk they still fill a pack.
+WAVE = 2
+NO_ANSWERS = Answers(np.zeros(0), np.zeros(0, dtype=bool))
+
+Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -29,98 +31,109 @@ class Scored:
     distinct_rows: int
 
 
-def seed_of(seed: int, example_id: str) -> int:
-    """Derive an example's own seed, so that order, resume and subset never change a score."""
-    return int.from_bytes(hashlib.sha256(f"{seed}:{example_id}".encode()).digest()[:7])
+@dataclass
+class _Request:
+    """The rows one metric wants of one attribution, and the answers so far."""
 
+    owner: int
+    metric: Metric
+    case: Case
+    plan: Bools
+    answers: Answers = field(default_factory=lambda: NO_ANSWERS)
 
-def explain(explainer: Explainer, model: Model, batch: Batch) -> torch.Tensor:
-    """Explain a batch's targets; start and end of an answer are explained apart and added."""
-    first, *rest = (explainer(model, part) for part in heads_of(model, batch))
-    return sum(rest, first)
+    @property
+    def asked(self) -> int:
+        return len(self.answers.kept)
 
+    def next_rows(self) -> Bools:
+        """Return the next rows to ask for: all, or a wave of a metric that may stop."""
+        stop = self.metric.enough
+        if stop is None:
+            return self.plan[self.asked :]
+        if self.asked and stop(self.answers):
+            return self.plan[:0]
+        return self.plan[self.asked : self.asked + WAVE]
 
-def attribute(model: Model, chosen: Chosen, batch: Batch) -> list[Attribution]:
-    """Run one explainer on a batch; time it, count its passes and check what it says."""
-    before, start = model.meter.total, time.perf_counter()
-    scores = explain(chosen.explainer, model, batch)
-    if model.device.type == "cuda":
-        torch.cuda.synchronize(model.device)
-    elapsed = time.perf_counter() - start
-    cost = model.meter.since(before)
-    count = len(batch.encodings)
-    if scores.shape != batch.ids.shape:
-        raise FaithbenchError(
-            f"explainer {chosen.name!r} gave scores of shape {tuple(scores.shape)} for tokens of "
-            f"shape {tuple(batch.ids.shape)}; it must give one score per token"
+    def take(self, answers: Answers) -> None:
+        self.answers = Answers(
+            np.concatenate([self.answers.log_f, answers.log_f]),
+            np.concatenate([self.answers.kept, answers.kept]),
         )
-    table = scores.detach().cpu().double().numpy()
-    gaps = _gaps(chosen, model, batch, scores)
-    attributions = []
-    for row, encoding in enumerate(batch.encodings):
-        own = table[row, : len(encoding.ids)][encoding.erasable]
-        if not np.isfinite(own).all():
-            raise FaithbenchError(
-                f"explainer {chosen.name!r} gave a score that is not finite for example "
-                f"{encoding.example.id!r}; scores must be numbers"
-            )
-        attributions.append(
-            Attribution(
-                encoding=encoding,
-                target=int(batch.targets[row]),
-                scores=own,
-                seconds=(elapsed + cost.shared_seconds) / count,
-                forwards=_part(cost.forwards, count, row),
-                backwards=_part(cost.backwards, count, row),
-                gap=gaps[row],
-            )
-        )
-    return attributions
-
-
-def _part(total: int, count: int, row: int) -> int:
-    """Return one of `count` whole parts, as equal as can be, that add up to the total."""
-    return total // count + (row < total % count)
-
-
-def _gaps(chosen: Chosen, model: Model, batch: Batch, scores: torch.Tensor) -> list[float | None]:
-    """Ask an explainer that promises a sum how far it missed it, outside the clock."""
-    gaps = getattr(chosen.explainer, "gaps", None)
-    if gaps is None or len(model.heads) > 1:
-        return [None] * len(batch.ids)
-    return [float(gap) for gap in gaps(model, batch, scores)]
 
 
 def score(
     engine: Engine,
     attributions: Sequence[Attribution],
-    full: Sequence[Floats],
+    log_f: Sequence[float],
     metrics: Sequence[Metric],
     operator: Operator,
+    bounds: Sequence[Bounds | None] | None = None,
 ) -> list[Scored]:
-    """Gather the rows of all metrics and attributions, run them together, score each.
+    """Gather the rows of all metrics and attributions, run each distinct one once, score.
 
-    `full` holds the log-probabilities of each attribution's full input.
+    `log_f` holds ln f of each attribution's full input, `bounds` what metrics that ask for
+    bounds need. Metrics that may stop early ask in waves, all examples side by side.
     """
-    token_id = 0 if operator == "delete" else engine.model.erasure_token(operator)[1]
     cases = [
-        Case(a.scores, rank(a.scores), a.target, answer)
-        for a, answer in zip(attributions, full, strict=True)
+        case_of(attribution, full, None if bounds is None else bounds[i])
+        for i, (attribution, full) in enumerate(zip(attributions, log_f, strict=True))
     ]
-    plans = [[metric.plan(case) for metric in metrics] for case in cases]
-    rows: list[Row] = [
-        erase(attribution.encoding, keep, operator, token_id)
-        for attribution, plan in zip(attributions, plans, strict=True)
-        for keeps in plan
-        for keep in keeps
+    requests = [
+        _Request(i, metric, case, metric.rows(case))
+        for i, case in enumerate(cases)
+        for metric in metrics
     ]
-    answers = engine.log_probabilities(rows)
-    scored, start = [], 0
-    for case, plan in zip(cases, plans, strict=True):
-        values: dict[str, float | None] = {}
-        for metric, keeps in zip(metrics, plan, strict=True):
-            values[metric.name] = metric.value(case, answers[start : start + len(keeps)])
-            start += len(keeps)
-        masks = {keep.tobytes() for keeps in plan for keep in keeps}
-        scored.append(Scored(values, sum(len(keeps) for keeps in plan), len(masks)))
-    return scored
+    while waiting := [(r, rows) for r in requests if len(rows := r.next_rows())]:
+        owners = [attributions[r.owner] for r, rows in waiting for _ in rows]
+        keeps = [keep for _, rows in waiting for keep in rows]
+        answers = _ask(engine, owners, keeps, operator)
+        start = 0
+        for request, own in waiting:
+            end = start + len(own)
+            request.take(Answers(answers.log_f[start:end], answers.kept[start:end]))
+            start = end
+    return [_scored([r for r in requests if r.owner == i]) for i in range(len(cases))]
+
+
+def case_of(attribution: Attribution, log_f: float, bounds: Bounds | None = None) -> Case:
+    """Return what metrics see of an attribution."""
+    encoding = attribution.encoding
+    places = erasable_places(encoding, attribution.target)
+    return Case(
+        scores=attribution.every_score[places],
+        places=places,
+        log_f=log_f,
+        every_score=attribution.every_score,
+        evidence=np.flatnonzero(encoding.erasable).astype(np.int64),
+        gold=gold_tokens(encoding),
+        bounds=bounds,
+    )
+
+
+def _ask(
+    engine: Engine, owners: Sequence[Attribution], keeps: Sequence[Bools], operator: Operator
+) -> Answers:
+    """Run the erased rows; those that several metrics or explainers ask for are made once."""
+    token_id = engine.model.erasure_id(operator)
+    index: dict[tuple[int, object, bytes], int] = {}
+    inputs: list[tuple[Row, ...]] = []
+    firsts: list[Attribution] = []
+    places = []
+    for owner, keep in zip(owners, keeps, strict=True):
+        key = (id(owner.encoding), owner.target, keep.tobytes())
+        if key not in index:
+            index[key] = len(inputs)
+            inputs.append(erased_rows(owner.encoding, keep, operator, token_id))
+            firsts.append(owner)
+        places.append(index[key])
+    found = read_answers(engine, inputs, [o.encoding for o in firsts], [o.target for o in firsts])
+    return Answers(found.log_f[places], found.kept[places])
+
+
+def _scored(requests: Sequence[_Request]) -> Scored:
+    asked = [keep for r in requests for keep in r.plan[: r.asked]]
+    return Scored(
+        {r.metric.name: r.metric.value(r.case, r.answers) for r in requests},
+        len(asked),
+        len({keep.tobytes() for keep in asked}),
+    )

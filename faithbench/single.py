@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from faithbench.answers import span_text
+from faithbench.attribution import attribute, seed_of
 from faithbench.encoding import collate, encode
-from faithbench.evaluation import predict
 from faithbench.forward import Engine
 from faithbench.models import Model
-from faithbench.scoring import attribute, seed_of
 from faithbench.selection import Chosen
 from faithbench.sharing import release
+from faithbench.targets import NO_ANSWER, predictions
 from faithbench.tasks import Task
-from faithbench.types import Attribution, Encoding, Example, Floats
+from faithbench.types import Attribution, Encoding, Example, Floats, Target
 from faithbench.words import word_spans
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A prediction and what spoke for it; `words` come strongest first."""
+    """What the model said, and what spoke for it; `words` come strongest first."""
 
-    target: int
+    said: str
     probability: float
     attribution: Attribution
     words: tuple[tuple[str, float], ...]
@@ -33,13 +34,20 @@ def explain_text(
 ) -> Explanation:
     """Explain the model's prediction for one text."""
     encoding = encode(model, Example("your text", text, 0, text_b), task.evidence)
-    answers = predict(Engine(model), [encoding])[0]
-    target = int(np.argmax(answers))
-    batch = collate(model, [encoding], [target], [seed_of(seed, encoding.example.id)])
+    (prediction,) = predictions(Engine(model), [encoding])
+    batch = collate(model, [encoding], [prediction.target], [seed_of(seed, encoding.example.id)])
     attribution = attribute(model, chosen, batch)[0]
     release(model)
     words = word_scores(encoding, attribution.scores)
-    return Explanation(target, float(np.exp(answers[target])), attribution, words)
+    said = say(task.labels, encoding, prediction.target)
+    return Explanation(said, math.exp(prediction.log_f), attribution, words)
+
+
+def say(labels: Sequence[str], encoding: Encoding, target: Target) -> str:
+    """Return a prediction in words: the class, or the answer."""
+    if isinstance(target, int):
+        return labels[target]
+    return "no answer" if target == NO_ANSWER else repr(span_text(encoding, target))
 
 
 def word_scores(encoding: Encoding, scores: Floats) -> tuple[tuple[str, float], ...]:

@@ -13,6 +13,7 @@ from faithbench.errors import FaithbenchError, unknown
 from faithbench.task_parts import (
     BundledSource,
     Closed,
+    Derived,
     FolderSource,
     HubSource,
     ModelRef,
@@ -127,6 +128,8 @@ def _fault(details: ErrorDetails) -> str:
     location = [str(part) for part in details["loc"] if part != "[key]"]
     key = f"key {'.'.join(location)!r}"
     table = _TABLES[location[0]] if len(location) > 1 and location[0] in _TABLES else Task
+    if location[:2] == ["folder", "derive"]:
+        table = Derived
     if details["type"] == "missing":
         field = table.model_fields[location[-1]]
         kind = getattr(field.annotation, "__name__", str(field.annotation))

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
+from faithbench.attribution import explain
 from faithbench.encoding import collate, encode
 from faithbench.forward import engine_of
 from faithbench.models import Model
-from faithbench.scoring import explain
 from faithbench.sharing import release
 from faithbench.tiny import ARCHITECTURES, tiny_model
 from faithbench.types import Batch, Example, Explainer
@@ -103,7 +104,9 @@ def batch_of(
     if len(model.heads) == 1:
         targets: Any = [(start + i) % len(model.labels) for i in range(len(examples))]
     else:
-        targets = [(1, 2)] * len(examples)
+        # The last two tokens of the text: in a causal model, earlier ones do not read the rest.
+        ends = [np.flatnonzero(encoding.erasable)[-2:].tolist() for encoding in encodings]
+        targets = [(places[0], places[-1]) for places in ends]
     return collate(model, encodings, targets, seeds)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -46,7 +48,8 @@ class Encoding:
 
     `words` gives the index of the token's word, -1 for special tokens; `word_spans` are the
     character spans of the words of text and text_b, in that order. `spans` are the tokens'
-    own character spans in the text they come from, empty for special tokens.
+    own character spans in the text they come from, empty for special tokens. An input longer
+    than the model's has `windows`: for each, the positions that it reads, in order.
     """
 
     example: Example
@@ -57,6 +60,7 @@ class Encoding:
     spans: tuple[Span, ...]
     word_spans: tuple[Span, ...]
     truncated: int
+    windows: tuple[Ints, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,40 +83,83 @@ class Batch:
     head: str = "logits"
 
 
+Target = int | tuple[int, int]
+"""A predicted class, or the first and the last token of a predicted answer."""
+
+
 @dataclass(frozen=True)
 class Attribution:
-    """What an explainer said of one example: one score per erasable token, on the CPU.
+    """What an explainer said of one example: one score per token, on the CPU.
 
     `gap` is how far the scores miss the sum that the method promises (completeness), for
     explainers that have a method `gaps(model, batch, scores)`.
     """
 
     encoding: Encoding
-    target: int
-    scores: Floats
+    target: Target
+    every_score: Floats
     seconds: float
     forwards: int
     backwards: int
     gap: float | None = None
 
+    @property
+    def scores(self) -> Floats:
+        """The scores that count: those of the evidence."""
+        return self.every_score[self.encoding.erasable]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the model makes of some inputs: one entry per input.
+
+    `log_f` is ln f, the log-probability of what the model predicts on the full input (of an
+    answer: of its start and of its end, added); `kept` says whether it still predicts that.
+    """
+
+    log_f: Floats
+    kept: Bools
+
+    @property
+    def f(self) -> Floats:
+        """The probability of what the model predicts on the full input."""
+        return np.exp(self.log_f)
+
 
 @dataclass(frozen=True)
 class Case:
-    """What a metric sees of one example: scores and ranking of its n erasable tokens.
+    """What a metric sees of one example.
 
-    `order` lists token indices from the highest score to the lowest; `full` holds the
-    log-probabilities of all classes on the full input.
+    `scores` are those of the n tokens that may be erased, and `places` their positions in the
+    input; `log_f` is ln f of the full input. `every_score` has a score for each token of the
+    input, the special ones included: what some released code ranks. `evidence` lists the
+    positions that have a say: the places, and those of a predicted answer, which may not be
+    erased. `gold` marks the tokens of each accepted answer. `bounds` are the lowest and the
+    highest AOPC that any order of erasing was found to have, for metrics that ask for them.
     """
 
     scores: Floats
-    order: Ints
-    target: int
-    full: Floats
+    places: Ints
+    log_f: float
+    every_score: Floats
+    evidence: Ints
+    gold: tuple[Bools, ...] = ()
+    bounds: tuple[float, float] | None = None
 
     @property
     def n(self) -> int:
-        """The number of erasable tokens."""
+        """The number of tokens that may be erased."""
         return len(self.scores)
+
+    @property
+    def f(self) -> float:
+        """The probability of the prediction on the full input."""
+        return math.exp(self.log_f)
+
+    @cached_property
+    def order(self) -> Ints:
+        """The places by descending score; ties go to the earlier token."""
+        return self.places[np.argsort(-self.scores, kind="stable")]
 
 
 class Explainer(Protocol):

@@ -25,7 +25,7 @@ KEY = "ab12"
 HEAD = b'{"faithbench_rows":1,"key":"ab12"}\n'
 LINE = (
     '{"backwards":1,"distinct_rows":7,"forwards":2,"gap":null,"id":"e1","label":0,"probability":0.333333333,'
-    '"rows_asked":9,"scores":[0.1,-2.0],"target":1,"tokens":["\u2028é","b\\n"],'
+    '"right":false,"rows_asked":9,"scores":[0.1,-2.0],"target":1,"tokens":["\u2028é","b\\n"],'
     '"values":{"aopc":null,"lodds":0.0}}\n'
 ).encode()
 
@@ -80,7 +80,9 @@ def row(example: str = "e1", **parts: Any) -> Row:
         "forwards": 2,
         "backwards": 1,
     }
-    return make_row(id=example, **{**given, **parts})
+    given |= parts
+    given.setdefault("right", given["target"] == given["label"])
+    return make_row(id=example, **given)
 
 
 def line(example: str) -> bytes:

@@ -55,6 +55,14 @@ def tiny_model():
 
 
 @pytest.fixture(scope="session")
+def qa_model():
+    """Build, once, a random question answerer."""
+    from faithbench import tiny
+
+    return tiny.tiny_model(qa=True)
+
+
+@pytest.fixture(scope="session")
 def batch_of():
     """Collate texts for a model: `batch_of(model, ["good film", ...], targets=[...])`."""
     from faithbench.encoding import collate, encode

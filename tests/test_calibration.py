@@ -11,11 +11,11 @@ import pytest
 import torch
 from builders import make_task
 
+from faithbench.attribution import attribute
 from faithbench.calibration import PAPER, XI_POSITIONAL, XI_SYNTACTIC, calibrate
 from faithbench.data import Dataset
 from faithbench.encoding import collate, encode
 from faithbench.errors import FaithbenchError
-from faithbench.evaluation import predict
 from faithbench.forward import Engine
 from faithbench.heads import (
     HeadStatistics,
@@ -26,8 +26,9 @@ from faithbench.heads import (
 )
 from faithbench.metrics import METRICS
 from faithbench.models import Model, build_model
-from faithbench.scoring import attribute, score
+from faithbench.scoring import score
 from faithbench.selection import find_explainers
+from faithbench.targets import predictions
 from faithbench.types import Example
 
 TEXTS = [
@@ -156,10 +157,10 @@ def run_aopc(model: Model, thresholds: str) -> float:
     values = []
     for text in TEXTS:
         encoding = encode(model, Example("one", text, 0))
-        full = predict(engine, [encoding])
-        batch = collate(model, [encoding], [int(full[0].argmax())], [0])
+        (full,) = predictions(engine, [encoding])
+        batch = collate(model, [encoding], [full.target], [0])
         (scored,) = score(
-            engine, attribute(model, chosen, batch), list(full), [METRICS["aopc"]], "mask"
+            engine, attribute(model, chosen, batch), [full.log_f], [METRICS["aopc"]], "mask"
         )
         values.append(scored.values["aopc"])
     return float(np.mean(values))

@@ -183,10 +183,10 @@ def task_file(tmp_path: Path, text: str = TASK) -> Path:
 
 
 def test_a_task_file_with_a_bad_key(call: Call, tmp_path: Path) -> None:
-    path = task_file(tmp_path, TASK.replace("licence", "license"))
+    path = task_file(tmp_path, TASK.replace("licence", "license").replace("title", "titel"))
     said = complaint(call(*RUN, "--task", path))
     assert said.startswith(f"task file {path}: ")
-    assert "key 'license' is unknown" in said and "key 'licence' is missing" in said
+    assert "key 'license' is unknown" in said and "key 'title' is missing" in said
 
 
 @pytest.mark.parametrize(
@@ -312,5 +312,5 @@ def test_doctor(call: Call) -> None:
     assert said.code == 0 and said.err == "" and "\x1b" not in said.out
     for part in ("device", "threads", "torch", version("torch"), "extra bundled", "extra heads"):
         assert part in said.out
-    for part in ("data of sst2", "folder", "hub", "bundled", "yes"):
+    for part in ("sst2", "folder", "hub", "bundled", "yes"):
         assert part in said.out

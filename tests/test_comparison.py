@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -55,60 +56,63 @@ def outcome(data: Dataset, tiny_model: Any) -> Build:
     return build
 
 
-UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
-ZERO = [0.0] * 6
-
-
-def words(lines: Sequence[str]) -> list[str]:
+def said(*outcomes: Outcome) -> list[str]:
+    """The lines after the first, unwrapped."""
+    _, *lines = comparison_lines(outcomes)
+    assert max(len(part) for line in lines for part in line.splitlines()) <= 78
     return [" ".join(line.split()) for line in lines]
 
 
+# Seven examples: p is 2 / 128, and Holm over two tests doubles it to 0.031.
+UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
+ZERO = [0.0] * 7
+
+
 def test_better_and_worse_follow_the_direction(outcome: Build) -> None:
-    # The first has more AOPC (good) and more LOdds (bad), on all six examples.
-    lines = list(comparison_lines([outcome("attention", UP, UP), outcome("random", ZERO, ZERO)]))
-    assert lines[0].strip().startswith("attention against the others (Wilcoxon signed-rank, Holm")
-    # p is 2 / 64 for each, and Holm over two lines doubles it: 0.0625.
-    assert words(lines[1:]) == [
-        "aopc random better p = 0.062, effect +1.00",
-        "lodds random worse p = 0.062, effect +1.00",
-    ]
-    turned = list(comparison_lines([outcome("random", ZERO, ZERO), outcome("attention", UP, UP)]))
-    assert words(turned[1:]) == [
-        "aopc attention worse p = 0.062, effect -1.00",
-        "lodds attention better p = 0.062, effect -1.00",
-    ]
-
-
-def test_a_draw_is_neither(outcome: Build) -> None:
-    swing = [0.1, 0.1, 0.1, -0.1, -0.1, -0.1]
-    lines = list(
-        comparison_lines([outcome("attention", swing, swing), outcome("random", ZERO, ZERO)])
+    """The first has more AOPC (good) and more LOdds (bad), on all examples."""
+    one, other = outcome("attention", UP, UP), outcome("random", ZERO, ZERO)
+    (head, *_) = comparison_lines([one, other])
+    assert head.strip() == (
+        "attention against the others (Wilcoxon signed-rank, p after Holm over 2 tests):"
     )
-    assert [line.split()[:3] for line in lines[1:]] == [
-        ["aopc", "random", "equal"],
-        ["lodds", "random", "equal"],
+    assert said(one, other) == [
+        "random",
+        "better: aopc (p = 0.031, effect +1.00)",
+        "worse: lodds (p = 0.031, effect +1.00)",
     ]
-    assert all("p = 1, effect +0.00" in line for line in lines[1:])
+    assert said(other, one) == [
+        "attention",
+        "better: lodds (p = 0.031, effect -1.00)",
+        "worse: aopc (p = 0.031, effect -1.00)",
+    ]
+
+
+def test_what_is_not_significant_is_no_difference(outcome: Build) -> None:
+    swing = [0.1, 0.1, 0.1, -0.1, -0.1, -0.1, 0.0]
+    lines = said(outcome("attention", swing, swing), outcome("random", ZERO, ZERO))
+    assert lines == ["random", "no clear difference: aopc, lodds"]
+    # Six examples all one way: 2 / 64, doubled, is 0.062.
+    lines = said(outcome("attention", UP[:6], UP[:6]), outcome("random", ZERO[:6], ZERO[:6]))
+    assert lines == ["random", "no clear difference: aopc, lodds"]
 
 
 def test_lines_without_a_test_say_why_and_do_not_count(outcome: Build) -> None:
-    first = outcome("attention", UP, [None, *UP[1:]])
+    first = outcome("attention", UP, [None, None, *UP[2:]])
     others = [outcome("random", ZERO, UP), outcome("rollout", UP, ZERO)]
-    lines = list(comparison_lines([first, *others]))
-    assert words(lines[1:]) == [
-        "aopc random better p = 0.031, effect +1.00",  # Holm over one: 2 / 64
-        "aopc rollout no test: all differences are zero",
-        "lodds random no test: only 5 pairs",
-        "lodds rollout no test: only 5 pairs",
+    assert said(first, *others) == [
+        "random",
+        "better: aopc (p = 0.016, effect +1.00)",  # Holm over one: 2 / 128
+        "no test, only 5 pairs: lodds",
+        "rollout",
+        "no test, all differences are zero: aopc",
+        "no test, only 5 pairs: lodds",
     ]
 
 
 def test_a_metric_without_values_has_no_line(outcome: Build) -> None:
-    empty: list[float | None] = [None] * 6
-    lines = list(
-        comparison_lines([outcome("attention", UP, empty), outcome("random", ZERO, empty)])
-    )
-    assert [line.split()[0] for line in lines[1:]] == ["aopc"]
+    empty: list[float | None] = [None] * 7
+    lines = said(outcome("attention", UP, empty), outcome("random", ZERO, empty))
+    assert not any("lodds" in line for line in lines)
 
 
 def test_one_explainer_is_compared_with_nothing(outcome: Build) -> None:
@@ -129,7 +133,8 @@ def test_examples_are_spread_and_shown_as_written(data: Dataset, tiny_model: Any
         )
         for example, parts in zip(data.examples, tokens, strict=True)
     )
-    made = Outcome(chosen, None, Path("x.json"), rows)  # type: ignore[arg-type]
+    record = SimpleNamespace(protocol=SimpleNamespace(long="truncate"))
+    made = Outcome(chosen, record, Path("x.json"), rows)  # type: ignore[arg-type]
     console = Console(file=io.StringIO(), width=80)
     show_examples(console, tiny_model(), data, made, count=2)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]

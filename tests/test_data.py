@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from faithbench import data, hub
+from faithbench import data, hub_data
 from faithbench.data import Dataset, load_dataset, sources
 from faithbench.errors import FaithbenchError
 from faithbench.tasks import load_task
@@ -97,7 +97,8 @@ def test_sources_asked_by_name_say_why_not(tmp_path: Path) -> None:
         task, source="folder", split="dev", folder=tmp_path
     )
     said = complaint(task)
-    assert all(f"{name}: " in said for name in ("folder", "hub", "bundled"))
+    assert "folder: " in said and "hub: " in said
+    assert "bundled" not in said, "what the task does not have is no reason"
 
 
 def test_a_folder_that_is_given_is_never_passed_over(
@@ -132,7 +133,8 @@ def hub_table(monkeypatch: pytest.MonkeyPatch, names: list[str] | None = None) -
 
     monkeypatch.setattr(data, "hub_reachable", lambda: True)
     # Else it would switch the libraries offline for every test that follows.
-    monkeypatch.setattr(hub, "prepare_offline", lambda: None)
+    monkeypatch.setattr(hub_data, "prepare_offline", lambda: None)
+    monkeypatch.setattr(hub_data, "hub_reachable", lambda: True)
     table = datasets.Dataset.from_dict(
         {"idx": [5, 9], "sentence": ["dull film ", "good film "], "label": [0, 1]}
     )

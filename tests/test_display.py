@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from rich.console import Console
 from rich.text import Text
 
 from faithbench import display
-from faithbench.display import heat_map, progress_on, results_table
+from faithbench.display import caption, heat_map, progress_on, results_tables
 from faithbench.encoding import encode
-from faithbench.records import Record
+from faithbench.records import PrecisionFacts, Record, SpanFacts
 from faithbench.types import Encoding, Example
 
 ORANGE, BLUE = (230, 120, 20), (60, 130, 220)
@@ -86,46 +87,69 @@ def shown(what: Any, width: int = 80) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
+def table_of(*records: tuple[str, Record]) -> str:
+    return "\n".join(shown(table) for table in results_tables(records))
+
+
+def cells_of(text: str, name: str) -> list[str]:
+    """The cells of a line, which are two blanks or more apart."""
+    line = next(line for line in text.splitlines() if line.startswith(name))
+    return re.split(r" {2,}", line.strip())
+
+
 def test_table_fits_80_columns_with_long_names() -> None:
-    records = [(LONG, make_record(0.4331, -11.2871)), ("random", make_record(0.2, -0.624))]
-    text = shown(results_table(records))
+    names = [LONG, "random", "lrp-rollout", "integrated-gradients:baseline=zero,steps=50", "gae"]
+    text = table_of(*((name, make_record(0.4331, -11.2871)) for name in names))
     lines = text.splitlines()
     assert max(cell_len(line) for line in lines) <= 80
-    # The name folds into its column; numbers stay whole.
-    inner = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
-    assert "".join(inner) == LONG + "random"
-    for part in ("AOPC ↑", "LOdds ↓", "0.433 ±0.120", "-11.287", "0.200 ±0.120", "-0.624"):
-        assert part in text
-    for part in ("sst2 (folder, test, n = 1821)", "model bundled:sst2, accuracy 0.892"):
-        assert part in " ".join(text.split())
-    row = next(line for line in lines if "-0.624" in line)
-    cells = [cell.strip() for cell in row.split("│")[1:-1]]
-    assert cells[0] == "random" and cells[-2:] == ["2", "1821"]
+    assert "sst2 (folder, test, n = 1821)" in text
+    # Four explainers across, the fifth below; names fold and numbers stay whole.
+    assert cells_of(text, "AOPC ↑") == ["AOPC ↑", *["0.433 ±.120"] * 4]
+    assert cells_of(text, "LOdds ↓") == ["LOdds ↓", *["-11.287"] * 4]
+    assert cells_of(text, "seconds") == ["seconds", *["0.033"] * 4]
+    assert cells_of(text, "rows") == ["rows", *["2"] * 4]
+    assert [line.split()[-1] for line in lines if line.startswith("AOPC")][1] == "±.120"
+    assert "gae" in text and "random" in text
 
 
 def test_table_without_a_mean_or_a_time() -> None:
-    text = shown(results_table([("random", make_record(None, -0.624, seconds=None))]))
-    row = next(line for line in text.splitlines() if "-0.624" in line)
-    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
-        "random",
-        "-",
-        "-0.624",
-        "-",
-        "2",
-        "1821",
-    ]
+    one, other = make_record(None, -0.624, seconds=None), make_record(0.2, -0.6)
+    text = table_of(("random", one), ("gae", other))
+    assert cells_of(text, "AOPC ↑") == ["AOPC ↑", "-", "0.200 ±.120"]
+    assert cells_of(text, "seconds") == ["seconds", "-", "0.033"]
+    # A metric that nobody has a value of has no line.
+    assert "AOPC" not in table_of(("random", one))
 
 
-def test_best_of_each_column_is_bold() -> None:
+def test_best_of_each_metric_is_bold() -> None:
     records = [("a", make_record(0.4, -0.5)), ("b", make_record(0.2, -0.7))]
-    columns = results_table(records).columns
-    aopc, lodds = ([cell.style for cell in column.cells] for column in columns[1:3])  # type: ignore[union-attr]
-    assert aopc == ["bold", ""] and lodds == ["", "bold"]
+    (table,) = results_tables(records)
+    first, second = ([cell.style for cell in list(c.cells)[:2]] for c in table.columns[1:])  # type: ignore[union-attr]
+    assert first == ["bold", ""] and second == ["", "bold"]
 
 
-def test_names_are_not_read_as_markup() -> None:
-    text = shown(results_table([("random", make_record(0.2, -0.6, model="my[best]model"))]))
-    assert "my[best]model" in text
+def test_the_best_is_that_of_all_blocks() -> None:
+    records = [(str(i), make_record(0.1 * i, -0.5)) for i in range(6)]
+    styles = [
+        cell.style  # type: ignore[union-attr]
+        for table in results_tables(records)
+        for column in table.columns[1:]
+        for cell in list(column.cells)[:1]
+    ]
+    assert styles == ["", "", "", "", "", "bold"]
+
+
+def test_the_caption_says_what_the_numbers_are() -> None:
+    record = make_record(0.2, -0.6, model="my[best]model")
+    text = " ".join(shown(caption(record)).split())
+    assert text.startswith("model my[best]model, accuracy 0.892; ± is half the 95% interval")
+    moved = PrecisionFacts(inputs=64, largest_shift=0.0123, mean_shift=0.001, changed_predictions=1)
+    half = record.model_copy(
+        update={"model": record.model.model_copy(update={"precision": moved, "dtype": "bfloat16"})}
+    )
+    assert "; bfloat16 moves f by 0.012 at most (64 inputs); " in " ".join(
+        shown(caption(half)).split()
+    )
 
 
 def background(text: Text, word: str) -> tuple[int, int, int] | None:
@@ -221,3 +245,16 @@ def test_progress_is_a_bar_on_a_terminal() -> None:
         report("explaining", 2, 6)
     out = console.file.getvalue()  # type: ignore[attr-defined]
     assert "2/6" in out and "\x1b[" in out and "explaining: 2/6" not in out
+
+
+def test_the_caption_counts_what_was_cut() -> None:
+    record = make_record(0.2, -0.6)
+    cut = record.model_copy(
+        update={
+            "model": record.model.model_copy(update={"truncated": 3}),
+            "task": record.task.model_copy(update={"spans": SpanFacts(whole=4, cut=2, lost=5)}),
+        }
+    )
+    text = " ".join(shown(caption(cut)).split())
+    assert "; 3 texts were cut, with 7 rationale spans; " in text
+    assert "cut" not in shown(caption(record))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from cases import case_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faithbench.encoding import encode
-from faithbench.erasure import erase, rank, top_count, without
+from faithbench.erasure import erase, erase_tokens, only, rank, top_count, without
 from faithbench.types import Encoding, Example
 
 
@@ -58,13 +60,38 @@ def test_top_count_in_whole_numbers(n: int, percent: int) -> None:
     assert top_count(n, percent) == max(1, (2 * percent * n + 100) // 200)
 
 
+# Four tokens between two special ones, the best first: 3, 1, 4, 2.
+RANKED = case_of([0.5, -1.0, 0.9, 0.1])
+
+
+def test_the_order_of_a_case_is_of_places() -> None:
+    assert RANKED.order.tolist() == [3, 1, 4, 2]
+    assert (rank(RANKED.scores) + 1).tolist() == [3, 1, 4, 2]
+    assert case_of([0.0, 0.0, 1.0, 0.0]).order.tolist() == [3, 1, 2, 4]
+
+
 def test_without_the_first_of_an_order() -> None:
-    order = np.array([2, 0, 3, 1])
-    assert without(order, 1).tolist() == [True, True, False, True]
-    assert without(order, 3).tolist() == [False, True, False, False]
-    assert without(order, 0).tolist() == [True] * 4
-    assert not without(order, 4).any()
-    assert order.tolist() == [2, 0, 3, 1]
+    assert without(RANKED, 1).tolist() == [True, True, True, False, True, True]
+    assert without(RANKED, 3).tolist() == [True, False, True, False, False, True]
+    assert without(RANKED, 0).tolist() == [True] * 6
+    assert without(RANKED, 4).tolist() == [True, False, False, False, False, True]
+    assert RANKED.order.tolist() == [3, 1, 4, 2]
+
+
+def test_only_the_first_of_an_order() -> None:
+    assert only(RANKED, 1).tolist() == [True, False, False, True, False, True]
+    assert only(RANKED, 3).tolist() == [True, True, False, True, True, True]
+    assert only(RANKED, 0).tolist() == without(RANKED, 4).tolist()
+    assert only(RANKED, 4).tolist() == [True] * 6
+
+
+def test_what_may_not_be_erased_stays() -> None:
+    """Places 2 and 3 may not: they have scores, but neither plan touches them."""
+    every = np.array([9.0, 1.0, 5.0, 4.0, 3.0, 2.0])
+    places = np.array([1, 4, 5])
+    case = replace(RANKED, scores=every[places], places=places, every_score=every)
+    assert without(case, 2).tolist() == [True, True, True, True, False, False]
+    assert only(case, 1).tolist() == [True, False, True, True, True, False]
 
 
 # A pair: [CLS] good film [SEP] dull plot [SEP], of which either text may be erasable.
@@ -92,6 +119,23 @@ def test_erase_the_first_word_of_a_pair(
     operator: Any, token: int, ids: list[int], types: list[int], pair: Encoding
 ) -> None:
     row = erase(pair, np.array([False, True]), operator, token)
+    assert (row[0].tolist(), row[1].tolist()) == (ids, types)
+    assert pair.ids.tolist() == IDS
+
+
+@pytest.mark.parametrize(
+    ("operator", "ids", "types"),
+    [
+        ("mask", [2, 4, 7, 3, 4, 10, 3], TYPES),
+        ("delete", [2, 7, 3, 10, 3], [0, 0, 0, 1, 1]),
+    ],
+)
+def test_erase_tokens_by_their_positions(
+    operator: Any, ids: list[int], types: list[int], pair: Encoding
+) -> None:
+    """A mask over the whole input reaches any token, erasable or not."""
+    keep = np.array([True, False, True, True, False, True, True])
+    row = erase_tokens(pair, keep, operator, 4)
     assert (row[0].tolist(), row[1].tolist()) == (ids, types)
     assert pair.ids.tolist() == IDS
 

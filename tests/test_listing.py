@@ -12,6 +12,7 @@ from faithbench import data, listing
 from faithbench.catalog import EXPLAINERS
 from faithbench.listing import show_doctor, show_explainers, show_metrics, show_tasks
 from faithbench.metrics import METRICS
+from faithbench.tasks import task_names
 
 
 @pytest.fixture(autouse=True)
@@ -31,16 +32,26 @@ def table(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("│")[1:-1]] for line in rows]
 
 
-def test_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     show_tasks()
-    assert [
-        "sst2",
-        "SST-2: sentiment of film-review sentences",
-        "classification",
-        "2",
-        "proxy",
-        "folder, hub, bundled",
-    ] in table(capsys.readouterr().out)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.strip()}
+    assert set(task_names()) < set(rows)
+    assert rows["name"][-3:] == ["folder", "hub", "bundled"]
+    assert rows["sst2"] == ["classification,", "2", "6920/872/1821", "proxy", "no", "no", "yes"]
+    assert rows["mnli"] == ["pair,", "3", "5908/932/2975", "none", "no", "no", "-"]
+    assert rows["qqp"] == ["pair,", "2", "363846/-/40430", "none", "-", "no", "-"]
+    assert rows["ace"] == ["classification,", "2", "-/-/-", "proxy", "no", "-", "-"]
+
+
+def test_tasks_of_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "cola").mkdir()
+    (tmp_path / "cola" / "dev.jsonl").write_text("{}")
+    show_tasks(tmp_path)
+    rows = {line.split()[0]: line.split()[-3:] for line in capsys.readouterr().out.splitlines()[2:]}
+    assert rows["cola"] == ["yes", "no", "-"] and rows["yelp"] == ["no", "no", "-"]
 
 
 def test_explainers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,24 +62,33 @@ def test_explainers(capsys: pytest.CaptureFixture[str]) -> None:
     assert ["lrp-mask", "relevance"] in [row[:2] for row in rows]
 
 
-def test_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+def test_metrics(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     show_metrics()
-    rows = table(capsys.readouterr().out)
-    assert [row[0] for row in rows] == list(METRICS)
-    facts = {row[0]: row[1:5] for row in rows}
-    assert facts["aopc"] == ["faithfulness", "up", "-1..1", "1"]
-    assert facts["lodds"] == ["faithfulness", "down", "-inf..inf", "1"]
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    first = {line.split()[0]: line.split()[1:3] for line in lines if line.strip()}
+    assert first["aopc"] == ["up", "-1..1"]
+    assert first["lodds"] == ["down", "any"]
+    assert first["fi_entropy"] == ["-", "0..1"]
+    said = " ".join(" ".join(lines).split())
+    assert {name for name in METRICS if ":" not in name} <= set(first)
+    assert said.count("Runs if it is named.") == sum(m.on_request for m in METRICS.values())
+    assert said.count("(faithfulness, v1)") == len(METRICS)
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     show_doctor(tmp_path)
-    said = dict(table(capsys.readouterr().out))
+    out = capsys.readouterr().out
+    said, plain = dict(table(out)), [line for line in out.splitlines() if line.strip()]
     assert said["device"] == f"cpu, {torch.get_num_threads()} threads"
     assert said["torch"] == version("torch") and said["faithbench"] == version("faithbench")
     assert said["extra bundled"] == said["extra heads"] == "installed"
-    assert said["bundled"] == "yes"
-    assert said["folder"] == f"no file {tmp_path / 'sst2' / 'test.jsonl.gz'}"
-    assert "stanfordnlp/sst2 is not in the local cache" in said["hub"]
+    assert any(line.split()[0] == "sst2" and line.split()[-1] == "yes" for line in plain)
+    # The first task of those that have the source, and how many more.
+    lost = f"no file {tmp_path / 'ace' / 'test.jsonl.gz'}; licensed by the LDC"
+    assert any(line.startswith(f"no folder data for ace: {lost}") for line in plain)
+    assert any("no hub data for agnews: the hub is not reachable" in line for line in plain)
 
 
 def test_doctor_finds_an_accelerator(
@@ -88,8 +108,9 @@ def test_doctor_names_what_is_missing(
     monkeypatch.setattr(listing, "find_spec", lambda m: None if m in absent else find_spec(m))
     monkeypatch.setattr(listing, "_PACKAGES", ("torch", "no-such-package"))
     show_doctor(None)
-    said = dict(table(capsys.readouterr().out))
+    out = capsys.readouterr().out
+    said = dict(table(out))
     assert said["no-such-package"] == "not installed"
     assert said["extra heads"] == "missing: pip install 'faithbench[heads]'"
     assert said["extra bundled"] == "missing: pip install 'faithbench[bundled]'"
-    assert said["folder"] == "no data folder, give --data or set FAITHBENCH_DATA"
+    assert "no folder data for ace: no data folder, give --data or set FAITHBENCH_DATA" in out

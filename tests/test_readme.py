@@ -40,19 +40,20 @@ def test_the_metric_gives_the_fall(monkeypatch) -> None:
 
     from faithbench import metrics
     from faithbench.erasure import top_count, without
-    from faithbench.types import Case, Floats
+    from faithbench.types import Answers, Case
 
     monkeypatch.setattr(metrics, "METRICS", {})
     names = {
         "metric": metrics.metric,
-        "np": np,
         "without": without,
         "top_count": top_count,
         "Case": Case,
-        "Floats": Floats,
+        "Answers": Answers,
     }
     exec(blocks("python")[1], names)
     shown = metrics.METRICS["drop_at_20"]
-    case = Case(np.arange(10.0), np.arange(9, -1, -1), 0, np.log([0.9, 0.1]))
-    assert shown.plan(case).tolist() == [[True] * 8 + [False] * 2]
-    assert abs(shown.value(case, np.log([[0.4, 0.6]])) - 0.5) < 1e-12
+    scores, places = np.arange(10.0), np.arange(1, 11)
+    case = Case(scores, places, float(np.log(0.9)), np.zeros(12), places)
+    assert shown.plan(case).tolist() == [[True] * 9 + [False] * 2 + [True]]
+    answers = Answers(np.log([0.4]), np.array([False]))
+    assert abs(shown.value(case, answers) - 0.5) < 1e-12

@@ -41,6 +41,7 @@ DATA: dict[str, Any] = {
         "data_sha256": SHA,
         "data_checked": True,
         "rationale": "proxy",
+        "spans": {"whole": 3, "cut": 1, "lost": 0},
     },
     "model": {
         "name": "tiny",
@@ -50,6 +51,7 @@ DATA: dict[str, Any] = {
         "accuracy": 1,
         "truncated": 0,
         "labels": ["négatif", "positive"],
+        "precision": None,
     },
     "explainer": {
         "name": "random",
@@ -60,7 +62,7 @@ DATA: dict[str, Any] = {
         "largest_gap": 0.25,
     },
     "seed": 0,
-    "protocol": {"version": 1, "operator": "mask", "erasure_token": "[MASK]"},
+    "protocol": {"version": 1, "operator": "mask", "erasure_token": "[MASK]", "long": "truncate"},
     "metrics": {"aopc": METRIC},
     "rows": {"file": "a.jsonl", "sha256": SHA},
     "cost": {

@@ -23,6 +23,7 @@ import torch
 
 import faithbench
 from faithbench import run as run_module
+from faithbench.cells import Job
 from faithbench.checkpoint import RowsFile
 from faithbench.data import load_dataset
 from faithbench.errors import FaithbenchError
@@ -30,7 +31,7 @@ from faithbench.forward import engine_of
 from faithbench.metrics import find_metrics
 from faithbench.records import read
 from faithbench.rows import read_rows
-from faithbench.run import Job, run
+from faithbench.run import run
 from faithbench.selection import find_explainers
 from tests.builders import make_task, put
 
@@ -122,6 +123,7 @@ def test_record_says_what_was_done(job: Job) -> None:
         "data_sha256": job.data.sha256,
         "data_checked": False,
         "rationale": "proxy",
+        "spans": {"whole": 0, "cut": 0, "lost": 0},
     }
     encoded = [
         job.model.tokenizer(text, truncation=True, max_length=64)["input_ids"] for text in TEXTS
@@ -137,11 +139,13 @@ def test_record_says_what_was_done(job: Job) -> None:
         "accuracy": round(right / 13, 6),
         "truncated": 1,
         "labels": ("class 0", "class 1"),
+        "precision": None,
     }
     assert record.protocol.model_dump() == {
         "version": 1,
         "operator": "mask",
         "erasure_token": "[MASK]",
+        "long": "truncate",
     }
     assert record.seed == 0 and record.environment.threads == torch.get_num_threads()
     assert [o.record.explainer.name for o in (random, attention, relevance)] == [

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from faithbench.cells import Job
 from faithbench.data import load_dataset
 from faithbench.encoding import encode
 from faithbench.errors import FaithbenchError
 from faithbench.metrics import find_metrics
-from faithbench.run import Job, run
+from faithbench.run import run
 from faithbench.selection import find_explainers
 from faithbench.single import explain_text, word_scores
 from faithbench.types import Example
@@ -64,7 +65,8 @@ def test_explanation_says_what_the_network_says(tiny_model: Any) -> None:
     with torch.no_grad():
         answer = torch.softmax(model.network(ids).logits, dim=-1)[0].numpy()
         attention = model.eager()(ids, output_attentions=True).attentions[-1][0].mean(dim=0)
-    assert said.target == int(answer.argmax())
+    assert said.said == make_task().labels[int(answer.argmax())]
+    assert said.attribution.target == int(answer.argmax())
     assert said.probability == pytest.approx(float(answer.max()), abs=1e-9)
     assert said.attribution.scores == pytest.approx(attention[0, 1:-1].numpy(), abs=1e-9)
     words = dict(said.words)

@@ -135,6 +135,78 @@ def test_sum_for_a_file_no_split_uses(tmp_path: Path) -> None:
     assert "key 'folder': sha256 names train, which no split uses" in message(tmp_path, text)
 
 
+CUT = """[folder.derive.test]
+by = "article"
+shares = { test = 40, dev = 60 }
+
+[hub]"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", None),
+        ('by = "article"', "", "key 'folder.derive.test.by' is missing; expected a value of"),
+        ("40", "30", "key 'folder.derive.test': expected shares that add up to 100, found 90"),
+        ("dev = 60", "dev = 40, train = 20", "derive.test shares out dev, test, train, but the"),
+        ("derive.test]", "derive.all]", "key 'folder': derive names all, which no split uses"),
+        (
+            'by = "article"',
+            'by = "article"\nat = 1',
+            "'folder.derive.test.at' is unknown; expected",
+        ),
+        (
+            "[folder.derive.test]",
+            "[folder.rows]\ntrain = 3\n[folder.derive.test]",
+            "rows names train",
+        ),
+    ],
+)
+def test_splits_cut_from_one_file(tmp_path: Path, old: str, new: str, expected: str | None) -> None:
+    good = GOOD.replace('{ test = "test" }', '{ test = "test", dev = "test" }', 1)
+    assert "splits dev, test are one file: add derive" in message(tmp_path, good)
+    text = good.replace("[hub]", CUT)
+    if expected is None:
+        folder = load_task(write(tmp_path, text)).folder
+        assert folder is not None and folder.derive["test"].shares == {"test": 40, "dev": 60}
+    else:
+        assert old in text
+        assert expected in message(tmp_path, text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ('form = "squad"\ncolumns = { text = "a", text_b = "b" }', "column for answers"),
+        ('form = "cloze"\ncolumns = { text = "a" }', "for text_b and answers and options"),
+        ('columns = { text = "a", label = "b", options = "c" }', "columns.options is not read"),
+        ('columns = { text = "a", label = "b", body = "c" }', "key 'hub.columns.body': expected"),
+    ],
+)
+def test_columns_of_each_form(tmp_path: Path, columns: str, expected: str) -> None:
+    text = GOOD.replace('columns = { text = "sentence", label = "label" }', columns)
+    assert expected in message(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("revision", "pinned"),
+    [
+        (f'revision = "{"0123456789" * 4}"', True),
+        ("", False),
+        ('revision = "refs/convert/parquet"', False),
+    ],
+)
+def test_only_a_commit_pins_the_hub(tmp_path: Path, revision: str, pinned: bool) -> None:
+    text = GOOD.replace(f'revision = "{"0123456789" * 4}"', revision)
+    source = load_task(write(tmp_path, text)).hub
+    assert source is not None and source.pinned is pinned
+
+
+def test_a_name_may_hold_an_underscore(tmp_path: Path) -> None:
+    text = GOOD.replace('"mini"', '"mini_r"', 1)
+    assert load_task(write(tmp_path, text, "mini_r.toml")).name == "mini_r"
+
+
 def test_a_task_without_any_source(tmp_path: Path) -> None:
     text = GOOD[: GOOD.index("[folder]")] + "[models]\n"
     assert "expected at least one source: folder, hub, bundled" in message(tmp_path, text)

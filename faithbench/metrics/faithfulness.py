@@ -3,40 +3,187 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from faithbench.erasure import top_count, without
-from faithbench.metrics import metric
-from faithbench.types import Bools, Case, Floats
+from faithbench.erasure import only, top_count, without
+from faithbench.metrics import metric, no_rows
+from faithbench.types import Answers, Bools, Case, Floats
 
 DECILES = (10, 20, 30, 40, 50, 60, 70, 80, 90)
+ERASER = (1, 5, 10, 20, 50)
+TWENTIETHS = tuple(range(5, 101, 5))
+# ln p/(1-p) of a probability that is all but 1: further out, rounding decides.
+CERTAIN = 1 - 1e-6
+WIDEST = 2 * math.log(CERTAIN / (1 - CERTAIN))
+
+ANY = (-math.inf, math.inf)
 
 
-def without_deciles(case: Case) -> Bools:
-    """Plan nine inputs, without the top 10%, ..., 90% of the tokens."""
-    return np.stack([without(case.order, top_count(case.n, k)) for k in DECILES])
+def without_top(percents: Sequence[int]) -> Callable[[Case], Bools]:
+    """Make a plan: inputs without the top k%, for each k."""
+    return lambda case: np.stack([without(case, top_count(case.n, k)) for k in percents])
+
+
+def only_top(percents: Sequence[int]) -> Callable[[Case], Bools]:
+    """Make a plan: inputs with nothing but the top k% of the evidence, for each k."""
+    return lambda case: np.stack([only(case, top_count(case.n, k)) for k in percents])
+
+
+without_deciles = without_top(DECILES)
+
+
+@metric("aopc", family="faithfulness", higher_is_better=True, bounds=(-1, 1), plan=without_deciles)
+def aopc(case: Case, answers: Answers) -> float:
+    """Mean fall of the target's probability without the top 10..90% (Song et al., Eq. 12)."""
+    return float(np.mean(case.f - answers.f))
+
+
+@metric("lodds", family="faithfulness", higher_is_better=False, bounds=ANY, plan=without_deciles)
+def lodds(case: Case, answers: Answers) -> float:
+    """Mean log-ratio of the target's probability without the top 10..90% (Song et al., Eq. 13)."""
+    return float(np.mean(answers.log_f - case.log_f))
 
 
 @metric(
-    "aopc",
+    "comprehensiveness",
     family="faithfulness",
     higher_is_better=True,
-    bounds=(-1.0, 1.0),
-    plan=without_deciles,
+    bounds=(-1, 1),
+    plan=without_top(ERASER),
 )
-def aopc(case: Case, answers: Floats) -> float:
-    """Mean fall of the target's probability without the top 10..90% (Song et al., Eq. 12)."""
-    return float(np.mean(np.exp(case.full[case.target]) - np.exp(answers[:, case.target])))
+def comprehensiveness(case: Case, answers: Answers) -> float:
+    """Mean fall of the probability without the top 1, 5, 10, 20, 50% (DeYoung et al., Sec. 5)."""
+    return float(np.mean(case.f - answers.f))
 
 
 @metric(
-    "lodds",
+    "sufficiency",
     family="faithfulness",
     higher_is_better=False,
-    bounds=(-math.inf, math.inf),
-    plan=without_deciles,
+    bounds=(-1, 1),
+    plan=only_top(ERASER),
 )
-def lodds(case: Case, answers: Floats) -> float:
-    """Mean log-ratio of the target's probability without the top 10..90% (Song et al., Eq. 13)."""
-    return float(np.mean(answers[:, case.target] - case.full[case.target]))
+def sufficiency(case: Case, answers: Answers) -> float:
+    """Mean fall of the probability with only the top 1, 5, 10, 20, 50% (DeYoung et al., Sec. 5)."""
+    return float(np.mean(case.f - answers.f))
+
+
+@metric(
+    "flip_fraction",
+    family="faithfulness",
+    higher_is_better=False,
+    bounds=(0, 1),
+    plan=without_top(TWENTIETHS),
+    enough=lambda answers: not answers.kept.all(),
+)
+def flip_fraction(case: Case, answers: Answers) -> float:
+    """Share of tokens erased, in steps of 5%, when the prediction first changes; 1 if never."""
+    flipped = np.flatnonzero(~answers.kept)
+    return top_count(case.n, TWENTIETHS[flipped[0]]) / case.n if len(flipped) else 1.0
+
+
+@metric(
+    "delta_log_odds",
+    family="faithfulness",
+    higher_is_better=True,
+    bounds=(-WIDEST, WIDEST),
+    plan=without_top((30,)),
+)
+def delta_log_odds(case: Case, answers: Answers) -> float:
+    """Fall of the log-odds without the top 30%, probabilities within 1e-6 of 0 or 1 clipped."""
+    return log_odds(case.f) - log_odds(float(answers.f[0]))
+
+
+def most_negative(case: Case) -> Bools:
+    """Plan the input without the most negative tokens: 30%, and only those below 0."""
+    count = min(top_count(case.n, 30), int((case.scores < 0).sum()))
+    if not count:
+        return no_rows(case)
+    keep = np.ones(len(case.every_score), dtype=bool)
+    keep[case.places[np.argsort(case.scores, kind="stable")[:count]]] = False
+    return keep[None]
+
+
+@metric(
+    "delta_log_odds_neg",
+    family="faithfulness",
+    higher_is_better=False,
+    bounds=(-WIDEST, WIDEST),
+    plan=most_negative,
+)
+def delta_log_odds_neg(case: Case, answers: Answers) -> float | None:
+    """Fall of the log-odds without the 30% most negative tokens; none negative: no value."""
+    if not len(answers.kept):
+        return None
+    return log_odds(case.f) - log_odds(float(answers.f[0]))
+
+
+def log_odds(probability: float) -> float:
+    """Return ln p/(1-p), p clipped to [1e-6, 1 - 1e-6]."""
+    p = min(max(probability, 1 - CERTAIN), CERTAIN)
+    return math.log(p / (1 - p))
+
+
+@metric(
+    "agreement",
+    family="faithfulness",
+    higher_is_better=True,
+    bounds=(0, 1),
+    plan=only_top((30,)),
+)
+def agreement(case: Case, answers: Answers) -> float:
+    """1 if the prediction is the same with only the top 30% of the evidence, else 0."""
+    return float(answers.kept[0])
+
+
+def leave_one_out(case: Case) -> Bools:
+    """Plan an input without each token that may be erased, in the order of the text."""
+    keeps = np.ones((case.n, len(case.every_score)), dtype=bool)
+    keeps[np.arange(case.n), case.places] = False
+    return keeps
+
+
+@metric("tau_loo", family="faithfulness", higher_is_better=True, bounds=(-1, 1), plan=leave_one_out)
+def tau_loo(case: Case, answers: Answers) -> float | None:
+    """Kendall's tau-b between scores and the fall of the probability without each token."""
+    return kendall(case.scores, case.f - answers.f)
+
+
+def kendall(first: Floats, second: Floats) -> float | None:
+    """Return tau-b, or None where either side is constant and there is no order to agree on."""
+    from scipy.stats import kendalltau
+
+    if len(first) < 2:
+        return None
+    tau = float(kendalltau(first, second).statistic)
+    return None if math.isnan(tau) else tau
+
+
+@metric("fi_entropy", family="faithfulness", higher_is_better=None, bounds=(0, 1))
+def fi_entropy(case: Case, answers: Answers) -> float | None:
+    """How spread the importance is: entropy of |score| / sum, divided by ln n; a description."""
+    total = float(abs(case.scores).sum())
+    if case.n < 2 or total == 0:
+        return None
+    shares = abs(case.scores) / total
+    shares = shares[shares > 0]
+    return float(-(shares * np.log(shares)).sum() / math.log(case.n))
+
+
+@metric(
+    "naopc",
+    family="faithfulness",
+    higher_is_better=True,
+    bounds=ANY,
+    plan=without_deciles,
+    on_request=True,
+    needs_bounds=True,
+)
+def naopc(case: Case, answers: Answers) -> float | None:
+    """AOPC between the worst (0) and the best (1) order that a beam search finds for the input."""
+    if case.bounds is None or case.bounds[0] == case.bounds[1]:
+        return None
+    low, high = case.bounds
+    return (float(np.mean(case.f - answers.f)) - low) / (high - low)

@@ -247,11 +247,11 @@ def test_an_answer_keeps_its_token(kind: Any, tiny_model: Any, batch_of: Any) ->
     batch = batch_of(model, ["the plot is dull || good film"], evidence="text")
     (encoding,) = batch.encodings
     erasable = encoding.erasable.copy()
-    erasable[3] = False
+    erasable[6] = False  # [CLS] good film [SEP] the plot is dull [SEP]
     batch = replace(
         batch,
         encodings=(replace(encoding, erasable=erasable),),
-        targets=torch.tensor([3]),
+        targets=torch.tensor([6]),
         head="start_logits",
     )
 
@@ -260,16 +260,16 @@ def test_an_answer_keeps_its_token(kind: Any, tiny_model: Any, batch_of: Any) ->
             logits = network(input_ids=ids, token_type_ids=types).start_logits
         return float(logits.softmax(dim=-1)[0, position])
 
-    full = start(batch.ids, batch.types, 3)
+    full = start(batch.ids, batch.types, 6)
     expected = np.zeros(9)
-    for i in (1, 2, 4):
+    for i in (4, 5, 7):
         if kind is Occlusion:
             ids = batch.ids.clone()
             ids[0, i] = model.tokenizer.mask_token_id
-            expected[i] = full - start(ids, batch.types, 3)
+            expected[i] = full - start(ids, batch.types, 6)
         else:
             rest = [j for j in range(9) if j != i]
-            position = rest.index(3)
+            position = rest.index(6)
             expected[i] = full - start(batch.ids[:, rest], batch.types[:, rest], position)
     np.testing.assert_allclose(kind()(model, batch)[0], expected, rtol=0, atol=1e-9)
 

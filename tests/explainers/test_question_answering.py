@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
+from faithbench.attribution import explain
 from faithbench.explainers.attention import AttCat, Gae
 from faithbench.explainers.relevance import Lrp
 from faithbench.forward import Engine
 from faithbench.models import Model, build_model, quieten
-from faithbench.scoring import explain
 from faithbench.sharing import heads_of, release
 from faithbench.testing import batch_of
 from faithbench.tiny import ARCHITECTURES, tiny_model
@@ -81,7 +81,8 @@ def test_the_row_that_is_read_is_the_predicted_position() -> None:
 
     model = tiny_model("bert", qa=True)
     batch = batch_of(model, [Example("a", "the film is not good", 0, "a plot")])
-    assert [capture(model, part).position.item() for part in heads_of(model, batch)] == [1, 2]
+    # [CLS] a plot [SEP] the film is not good [SEP]
+    assert [capture(model, part).position.item() for part in heads_of(model, batch)] == [7, 8]
     release(model)
 
 

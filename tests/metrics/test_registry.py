@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
+from cases import case_of, said
 
 from faithbench import metrics
 from faithbench.errors import FaithbenchError
-from faithbench.metrics import METRICS, Metric, find_metrics, metric
+from faithbench.metrics import METRICS, Metric, find_metrics, metric, no_rows
 from faithbench.types import Case
 
-CASE = Case(np.zeros(2), np.array([0, 1]), 0, np.log([0.5, 0.5]))
+CASE = case_of([0.0, 0.0])
+NOTHING = said([])
+TABLE = [
+    "aopc",
+    "lodds",
+    "comprehensiveness",
+    "sufficiency",
+    "flip_fraction",
+    "delta_log_odds",
+    "delta_log_odds_neg",
+    "agreement",
+    "tau_loo",
+    "fi_entropy",
+    "answer_recall_at_20",
+]
 
 
 def names(text: str) -> list[str]:
@@ -21,7 +35,7 @@ def names(text: str) -> list[str]:
 
 def made(value: float | None, low: float = 0.0, high: float = 1.0) -> Metric:
     return Metric(
-        "made-up", "stability", True, low, high, 1, "Be made up.", lambda _: None, lambda *_: value
+        "made-up", "stability", True, low, high, 1, "Be made up.", no_rows, lambda *_: value
     )
 
 
@@ -33,6 +47,29 @@ def test_facts_of_the_erasure_metrics() -> None:
     assert (lodds.low, lodds.high) == (-math.inf, math.inf)
     assert aopc.summary.startswith("Mean fall of the target's probability")
     assert aopc.plan is lodds.plan
+
+
+@pytest.mark.parametrize(
+    ("name", "up", "low", "high"),
+    [
+        ("comprehensiveness", True, -1, 1),
+        ("sufficiency", False, -1, 1),
+        ("flip_fraction", False, 0, 1),
+        ("delta_log_odds", True, -27.63, 27.63),
+        ("delta_log_odds_neg", False, -27.63, 27.63),
+        ("agreement", True, 0, 1),
+        ("tau_loo", True, -1, 1),
+        ("fi_entropy", None, 0, 1),
+        ("answer_recall_at_20", True, 0, 1),
+        ("naopc", True, -math.inf, math.inf),
+    ],
+)
+def test_facts_of_the_other_metrics(name: str, up: bool | None, low: float, high: float) -> None:
+    found = METRICS[name]
+    assert (found.family, found.higher_is_better) == ("faithfulness", up)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.01)
+    assert found.needs_bounds == (name == "naopc")
+    assert (found.enough is not None) == (name == "flip_fraction")
 
 
 def test_every_metric_is_filed_under_its_name() -> None:
@@ -51,22 +88,39 @@ def test_found_by_family_or_all() -> None:
     family = names("faithfulness")
     assert {"aopc", "lodds"} <= set(family)
     assert {METRICS[name].family for name in family} == {"faithfulness"}
-    assert names("all") == list(METRICS)
+    assert names("all") == family == TABLE
     assert names("lodds,faithfulness")[0] == "lodds"
     assert sorted(names("lodds,faithfulness")) == sorted(family)
 
 
+def test_what_runs_on_request_is_named() -> None:
+    """Bounds are dear, and released variants are for reproductions: neither is in `all`."""
+    requested = [name for name, found in METRICS.items() if found.on_request]
+    assert requested == [
+        "naopc",
+        "aopc:variant=mask-lrp",
+        "lodds:variant=mask-lrp",
+        "aopc:variant=attcat",
+        "flip_fraction:variant=saloss",
+        "tau_loo:variant=jain-wallace",
+        "delta_log_odds:variant=l2e",
+    ]
+    assert set(requested) | set(TABLE) == set(METRICS)
+    assert names("faithfulness,naopc") == [*TABLE, "naopc"]
+    assert names("aopc:variant=mask-lrp, all")[:2] == ["aopc:variant=mask-lrp", "aopc"]
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("aopcc", "no metric named 'aopcc'; did you mean 'aopc'?"),
         ("aopc,faithfullness", "named 'faithfullness'; did you mean 'faithfulness'?"),
     ],
 )
-def test_unknown_names_are_corrected(text: str, said: str) -> None:
+def test_unknown_names_are_corrected(text: str, message: str) -> None:
     with pytest.raises(FaithbenchError) as caught:
         find_metrics(text)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "zzzz", "aopc,"])
@@ -77,25 +131,23 @@ def test_unknown_names_without_a_near_one(text: str) -> None:
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0, -1e-10, 1 + 1e-10, None])
 def test_a_value_in_range_is_passed_on(value: float | None) -> None:
-    assert made(value).value(CASE, np.zeros((0, 2))) == value
+    assert made(value).value(CASE, NOTHING) == value
 
 
 @pytest.mark.parametrize("value", [-0.001, 1.001, math.nan, math.inf, -math.inf])
 def test_a_value_out_of_range_is_refused(value: float) -> None:
     with pytest.raises(FaithbenchError, match=rf"made-up is {value}, outside its range \[0.0, 1"):
-        made(value).value(CASE, np.zeros((0, 2)))
+        made(value).value(CASE, NOTHING)
 
 
 def test_no_number_is_refused_even_without_bounds() -> None:
     with pytest.raises(FaithbenchError, match="made-up is nan"):
-        made(math.nan, -math.inf, math.inf).value(CASE, np.zeros((0, 2)))
+        made(math.nan, -math.inf, math.inf).value(CASE, NOTHING)
 
 
 def test_registering(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "METRICS", {})
-    register = metric(
-        "half", family="speed", higher_is_better=False, bounds=(0, 2), plan=lambda _: None
-    )
+    register = metric("half", family="speed", higher_is_better=False, bounds=(0, 2), plan=no_rows)
 
     @register
     def half(case: Case, _answers: object) -> float:
@@ -107,7 +159,18 @@ def test_registering(monkeypatch: pytest.MonkeyPatch) -> None:
 
     found = metrics.METRICS["half"]
     assert (found.summary, found.version) == ("Halve the number of tokens.", 1)
-    assert found.value(CASE, np.zeros((0, 2))) == 1
+    assert found.value(CASE, NOTHING) == 1
     assert half(CASE, None) == 1
     with pytest.raises(FaithbenchError, match="two metrics are named 'half'; rename one"):
         register(half)
+
+
+def test_nothing_to_erase_has_no_value() -> None:
+    """Metrics that ask about inputs have none; those that read the scores alone may."""
+    empty = case_of([])
+    plan = METRICS["aopc"].rows(empty)
+    assert plan.shape == (0, 2)
+    for name in TABLE:
+        assert METRICS[name].rows(empty).shape == (0, 2)
+        assert METRICS[name].value(empty, NOTHING) is None
+    assert made(0.5).value(empty, NOTHING) == 0.5

@@ -1,0 +1,92 @@
+"""What is to be computed: the job of a run, and its cells, each with a name of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from faithbench.data import Dataset
+from faithbench.encoding import Long
+from faithbench.erasure import Operator
+from faithbench.metrics import Metric
+from faithbench.models import Model
+from faithbench.records import PrecisionFacts
+from faithbench.reporting import public_name
+from faithbench.selection import Chosen
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a run needs: one data set, one model, several explainers and metrics."""
+
+    data: Dataset
+    model: Model
+    explainers: tuple[Chosen, ...]
+    metrics: tuple[Metric, ...]
+    results: Path
+    operator: Operator = "mask"
+    seed: int = 0
+    chunk: int = 16
+    budget: int = 2048
+    precision: PrecisionFacts | None = None
+    long: Long = "truncate"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One explainer of a job: what a record is written for."""
+
+    job: Job
+    chosen: Chosen
+
+    @cached_property
+    def identity(self) -> str:
+        """Digest what the record is about; a cell of another identity is another file."""
+        job, model = self.job, self.job.model
+        facts = {
+            "task": [job.data.task.name, job.data.task.version, job.data.source, job.data.split],
+            "data": [job.data.sha256, [e.id for e in job.data.examples]],
+            "model": [model.weights_sha256, str(model.dtype)],
+            "explainer": [self.chosen.name, dict(self.chosen.settings), self.assets],
+            "metrics": [[m.name, m.version] for m in job.metrics],
+            "run": [job.operator, job.seed, job.long],
+        }
+        return _digest(facts)
+
+    @cached_property
+    def key(self) -> str:
+        """Digest, beside the identity, all that could move a last bit: only that may resume."""
+        job = self.job
+        company = [chosen.label for chosen in job.explainers]
+        return _digest([self.identity, company, job.chunk, job.budget, str(job.model.device)])
+
+    @property
+    def assets(self) -> dict[str, str]:
+        """Return digests of the files that the explainer's scores depend on."""
+        assets = getattr(self.chosen.explainer, "assets", None)
+        return dict(assets(self.job.model)) if assets else {}
+
+    @property
+    def folder(self) -> Path:
+        """Return where the cell's files go: one folder per task, source and model."""
+        data, model = self.job.data, self.job.model
+        name = f"{slug(public_name(model))}-{model.weights_sha256[:6]}"
+        return self.job.results / f"{data.task.name}-{data.source}" / name
+
+    @property
+    def stem(self) -> str:
+        """Return the file name without ending: readable, and unique by its identity."""
+        return f"{slug(self.chosen.label)}-{self.identity[:8]}"
+
+
+def _digest(facts: object) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def slug(text: str) -> str:
+    """Return a name that is safe as a file name on every system."""
+    return re.sub(r"[^A-Za-z0-9.=-]+", "-", text).strip("-.") or "unnamed"
