@@ -16,7 +16,14 @@ from faithbench.weights import BASE_NAME, BASE_SHA256, BUNDLED, file_sha256, rea
 
 NAMES = sorted(path.parent.name for path in BUNDLED.glob("*/adapter_model.safetensors"))
 # What each reached on its test split when it was trained, rounded down.
-REACHED = {"agnews": 0.90, "cola": 0.18, "hatexplain": 0.77, "semeval": 0.66, "sst2": 0.89}
+REACHED = {
+    "agnews": 0.90,
+    "cola": 0.18,
+    "hatexplain": 0.77,
+    "imdb": 0.90,
+    "semeval": 0.66,
+    "sst2": 0.89,
+}
 
 
 def test_there_is_a_floor_for_every_model() -> None:
