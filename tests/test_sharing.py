@@ -47,7 +47,8 @@ def test_a_question_answerer_has_two_outputs() -> None:
     batch = batch_of(model, [Example("a", "the film is good", 0, "good")])
     start, end = heads_of(model, batch)
     assert (start.head, end.head) == ("start_logits", "end_logits")
-    assert (start.targets.tolist(), end.targets.tolist()) == ([1], [2])
+    # [CLS] good [SEP] the film is good [SEP]: the last two tokens of the text.
+    assert (start.targets.tolist(), end.targets.tolist()) == ([5], [6])
     assert heads_of(model, batch)[0] is start, "the same objects, so that their passes are shared"
     release(model)
 

@@ -62,7 +62,8 @@ def test_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in names}
     assert tops == {"faithbench", f"{NAME}.dist-info"}
     assert [n for n in names if "__pycache__" in n or "golden" in n or n.endswith(".pyc")] == []
-    assert size < 4_000_000
+    # Ten models of 1.4 MB each, and little else.
+    assert size < 18_000_000
 
 
 def test_installed_copy_lists_its_tasks(wheel: Path, tmp_path: Path) -> None:
