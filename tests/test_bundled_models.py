@@ -17,11 +17,12 @@ from faithbench.weights import BASE_NAME, BASE_SHA256, BUNDLED, file_sha256, rea
 NAMES = sorted(path.parent.name for path in BUNDLED.glob("*/adapter_model.safetensors"))
 # What each reached on its test split when it was trained, rounded down.
 REACHED = {
-    "agnews": 0.90,
+    "agnews": 0.9,
     "cola": 0.18,
     "hatexplain": 0.77,
-    "imdb": 0.90,
+    "imdb": 0.9,
     "semeval": 0.66,
+    "squad": 0.59,
     "sst2": 0.89,
 }
 
