@@ -98,7 +98,8 @@ TITLES = {"aopc": "AOPC", "lodds": "LOdds"}
 def caption(record: Record) -> str:
     """Say what the table's numbers are, and of which model."""
     model = record.model
-    accuracy = "" if model.accuracy is None else f", accuracy {model.accuracy:.3f}"
+    right = "exact match" if record.task.kind == "qa" else "accuracy"
+    accuracy = "" if model.accuracy is None else f", {right} {model.accuracy:.3f}"
     moved = model.precision and (
         f"; {model.dtype} moves f by {model.precision.largest_shift:.2g} at most "
         f"({model.precision.inputs} inputs)"

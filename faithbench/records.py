@@ -38,6 +38,7 @@ class TaskFacts(Facts):
 
     name: str
     version: int
+    kind: Literal["classification", "pair", "qa"]
     split: str
     n: Count
     source: Literal["folder", "hub", "bundled"]
@@ -57,7 +58,9 @@ class PrecisionFacts(Facts):
 
 
 class ModelFacts(Facts):
-    """Which network; `accuracy` is on the evaluated examples, `truncated` counts those cut.
+    """Which network; `accuracy` (of answers: exact match) is on the evaluated examples.
+
+    `truncated` counts the texts that were cut.
 
     `precision` compares a network in half precision with its float32 self.
     """

@@ -59,6 +59,7 @@ def make_record(
         task=TaskFacts(
             name=data.task.name,
             version=data.task.version,
+            kind=data.task.kind,
             split=data.split,
             n=n,
             source=data.source,

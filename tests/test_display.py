@@ -32,6 +32,7 @@ def make_record(
         "task": {
             "name": "sst2",
             "version": 1,
+            "kind": "classification",
             "split": "test",
             "n": 1821,
             "source": "folder",

@@ -35,6 +35,7 @@ DATA: dict[str, Any] = {
     "task": {
         "name": "sst2",
         "version": 1,
+        "kind": "classification",
         "split": "test",
         "n": 3,
         "source": "bundled",

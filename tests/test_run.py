@@ -117,6 +117,7 @@ def test_record_says_what_was_done(job: Job) -> None:
     assert record.task.model_dump() == {
         "name": "mini",
         "version": 1,
+        "kind": "classification",
         "split": "test",
         "n": 13,
         "source": "folder",
