@@ -72,8 +72,9 @@ class _Block:
 
     heads: int
     query_key_value: _Dense
-    query: _Dense
-    key_value: _Dense
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
     attention_out: _Dense
     attention_norm: nn.Module
     widen: _Dense
@@ -81,13 +82,31 @@ class _Block:
     narrow: _Dense
     norm: nn.Module
 
-    def attend(self, query: Tensor, key_value: Tensor, keep: Tensor | None) -> Tensor:
-        """Attend from queries [rows, some tokens, width] to keys and values, joined in the last."""
-        rows, width = query.shape[0], query.shape[-1]
-        split = (rows, -1, self.heads, width // self.heads)
-        q, k, v = (t.reshape(split).transpose(1, 2) for t in (query, *key_value.split(width, -1)))
-        found = F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
-        return found.transpose(1, 2).reshape(-1, width)
+    def attend(self, joined: Tensor, rows: int) -> Tensor:
+        """Attend within rows of one length; queries, keys and values are [tokens, 3 widths].
+
+        The result is [rows, tokens of a row, heads, width of a head].
+        """
+        width = joined.shape[-1] // 3
+        parts = joined.view(rows, -1, 3, self.heads, width // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        return F.scaled_dot_product_attention(query, key, value).transpose(1, 2)
+
+    def attend_from_first(self, x: Tensor) -> Tensor:
+        """Attend from the first token of each row of x [rows, tokens, width] alone.
+
+        With one query per row, keys and values need not be made: q (W x) = (q W) x, and the
+        weighted mean of W x is W times the weighted mean of x. The keys' bias adds the same to
+        every score of a row, so softmax does not see it.
+        """
+        rows, _, width = x.shape
+        size = width // self.heads
+        query = self.query(x[:, 0]).view(rows, self.heads, size)
+        seen_by = torch.einsum("rhs,hsw->rhw", query, self.key.weight.view(-1, size, width))
+        weights = torch.bmm(seen_by, x.transpose(1, 2)).mul_(size**-0.5).softmax(dim=-1)
+        means = torch.bmm(weights, x)
+        values = torch.einsum("rhw,hsw->rhs", means, self.value.weight.view(-1, size, width))
+        return values.reshape(rows, width) + self.value.bias
 
     def feed(self, attended: Tensor, x: Tensor) -> Tensor:
         """Add what was attended to `x` [tokens, width], and put both through the rest."""
@@ -99,43 +118,61 @@ class _Block:
 
 @dataclass(frozen=True, eq=False)
 class _Encoder:
-    """The whole way from ids to logits, by the network's own embeddings and head."""
+    """The whole way from ids to logits, by the network's own embeddings and head.
+
+    Padding is left out: linear layers see the real tokens of all rows, one after the other,
+    and attention runs on rows of one length at a time.
+    """
 
     network: Any
     blocks: tuple[_Block, ...]
 
     def __call__(self, ids: Tensor, types: Tensor, attention: Tensor) -> Tensor:
-        rows, tokens = ids.shape
-        keep = None if bool(attention.all()) else attention.bool()[:, None, None, :]
-        x = self._embed(ids, types)
-        width = x.shape[-1]
+        lengths = attention.sum(dim=1)
+        order = lengths.argsort(stable=True)
+        ids, types, attention = ids[order], types[order], attention[order]
+        sizes, counts = lengths[order].unique_consecutive(return_counts=True)
+        groups = list(zip(sizes.tolist(), counts.tolist(), strict=True))
+        tokens = [size * count for size, count in groups]
+        real = attention.bool()
+        x = self._embed(ids, types)[real]
         for index, block in enumerate(self.blocks[:-1]):
-            joined = self._first(block, x, ids, types) if index == 0 else block.query_key_value(x)
-            joined = joined.view(rows, tokens, 3 * width)
-            attended = block.attend(joined[..., :width], joined[..., width:], keep)
+            if index == 0:
+                joined = self._first(block, x, ids, types, real)
+            else:
+                joined = block.query_key_value(x)
+            attended = torch.empty_like(x)
+            parts = zip(joined.split(tokens), attended.split(tokens), groups, strict=True)
+            for part, place, (_, count) in parts:
+                found = block.attend(part, count)
+                place.view(found.shape).copy_(found)
             x = block.feed(attended, x)
+        logits = self._read(x, groups)
+        return logits[order.argsort()]
+
+    def _read(self, x: Tensor, groups: list[tuple[int, int]]) -> Tensor:
+        """Compute the last block for the first token of each row, and the head on it."""
         last = self.blocks[-1]
-        key_value = last.key_value(x).view(rows, tokens, 2 * width)
-        x = x.view(rows, tokens, width)[:, 0].contiguous()
-        x = last.feed(last.attend(last.query(x)[:, None], key_value, keep), x)
-        return self._logits(x[:, None])
+        parts = x.split([size * count for size, count in groups])
+        rows = [p.view(c, s, -1) for p, (s, c) in zip(parts, groups, strict=True)]
+        attended = torch.cat([last.attend_from_first(part) for part in rows])
+        first = torch.cat([part[:, 0] for part in rows])
+        return self._logits(last.feed(attended, first)[:, None])
 
     def _embed(self, ids: Tensor, types: Tensor) -> Tensor:
         base = self.network.base_model
         segments = types if self.network.config.type_vocab_size > 1 else torch.zeros_like(types)
         x: Tensor = base.embeddings(input_ids=ids, token_type_ids=segments)
-        if hasattr(base, "embeddings_project"):
-            x = base.embeddings_project(x)
-        return x.reshape(ids.numel(), -1)
+        return base.embeddings_project(x) if hasattr(base, "embeddings_project") else x
 
-    def _first(self, block: _Block, x: Tensor, ids: Tensor, types: Tensor) -> Tensor:
+    def _first(self, block: _Block, x: Tensor, ids: Tensor, types: Tensor, real: Tensor) -> Tensor:
         """Compute queries, keys and values of each distinct embedding once."""
         if self.network.config.model_type not in _PLACED_BY_INDEX:
             return block.query_key_value(x)
         tokens = ids.shape[1]
         places = torch.arange(tokens, device=ids.device)
         keys = (ids * int(types.max() + 1) + types) * tokens + places
-        _, inverse = torch.unique(keys.flatten(), return_inverse=True)
+        _, inverse = torch.unique(keys[real], return_inverse=True)
         order = torch.arange(len(inverse), device=ids.device)
         some = order.new_empty(int(inverse.max()) + 1).scatter_(0, inverse, order)
         return block.query_key_value(x[some])[inverse]
@@ -152,8 +189,9 @@ def _block(layer: Any) -> _Block:
     return _Block(
         heads=attention.num_attention_heads,
         query_key_value=_dense(query, key, value),
-        query=_dense(query),
-        key_value=_dense(key, value),
+        query=query,
+        key=key,
+        value=value,
         attention_out=_dense(out.dense),
         attention_norm=out.LayerNorm,
         widen=_dense(layer.intermediate.dense),
