@@ -1,6 +1,6 @@
 """Erasure metrics: share of the machine's GEMM rate, and ratios to plainer ways, in one run.
 
-All times are CPU seconds of one thread, so that other work on the machine hardly shows.
+All times are CPU seconds of one thread; leave the process a core of its own.
 
 Run: python benchmarks/erasure.py --data <data folder> [--ferret <python>] [--interpreto <python>]
 """

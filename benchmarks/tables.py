@@ -19,7 +19,8 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 def best_seconds(work: Callable[[], object], repeats: int = 5) -> float:
     """Return the shortest of several CPU timings, after one call outside the clock.
 
-    CPU seconds of the process, not the clock on the wall: others may use the machine too.
+    Time waiting for a core does not count; still, leave the process a core of its own, or
+    small operations, which live in the caches, will look slower than they are.
     """
     work()
     times = []
