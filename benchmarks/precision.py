@@ -15,9 +15,9 @@ from faithbench.attribution import attribute
 from faithbench.catalog import EXPLAINERS
 from faithbench.data import load_dataset
 from faithbench.encoding import collate, encode
-from faithbench.erasure import rank
 from faithbench.forward import engine_of
 from faithbench.models import load_model
+from faithbench.ranking import rank
 from faithbench.selection import find_explainers
 from faithbench.sharing import release
 from faithbench.tasks import load_task

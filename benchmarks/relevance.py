@@ -18,8 +18,8 @@ from faithbench.attribution import attribute
 from faithbench.capture import run_capture
 from faithbench.data import load_dataset
 from faithbench.encoding import collate, encode
-from faithbench.erasure import rank
 from faithbench.models import Model, load_model
+from faithbench.ranking import rank
 from faithbench.relevance import run_relevance
 from faithbench.selection import find_explainers
 from faithbench.sharing import release

@@ -7,14 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from faithbench.types import Bools, Case, Encoding, Floats, Ints
+from faithbench.types import Bools, Case, Encoding, Ints
 
 Operator = Literal["mask", "delete", "pad"]
-
-
-def rank(scores: Floats) -> Ints:
-    """Return token indices by descending score; ties go to the earlier token."""
-    return np.argsort(-scores, kind="stable").astype(np.int64)
 
 
 def top_count(n: int, percent: float) -> int:
@@ -24,15 +19,16 @@ def top_count(n: int, percent: float) -> int:
 
 def without(case: Case, count: int) -> Bools:
     """Return the keep-mask of the input that lost the `count` tokens ranked highest."""
-    return _keep(case, case.order[:count])
+    return keep_without(case, case.order[:count])
 
 
 def only(case: Case, count: int) -> Bools:
     """Return the keep-mask of the input that lost all but the `count` tokens ranked highest."""
-    return _keep(case, case.order[count:])
+    return keep_without(case, case.order[count:])
 
 
-def _keep(case: Case, erased: Ints) -> Bools:
+def keep_without(case: Case, erased: Ints) -> Bools:
+    """Return the keep-mask, one entry per token of the input, that erases these places."""
     keep = np.ones(len(case.every_score), dtype=bool)
     keep[erased] = False
     return keep

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from faithbench.ranking import rank
+
 if TYPE_CHECKING:
     import torch
 
@@ -159,7 +161,7 @@ class Case:
     @cached_property
     def order(self) -> Ints:
         """The places by descending score; ties go to the earlier token."""
-        return self.places[np.argsort(-self.scores, kind="stable")]
+        return self.places[rank(self.scores)]
 
 
 class Explainer(Protocol):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from faithbench.data import load_dataset
 from faithbench.errors import FaithbenchError
+from faithbench.models import Model, build_model
 from faithbench.rows import Row, make_row
 from faithbench.tasks import Task
 
@@ -87,3 +90,9 @@ def row(example: str = "e1", **parts: Any) -> Row:
 
 def line(example: str) -> bytes:
     return LINE.replace(b'"e1"', f'"{example}"'.encode())
+
+
+def in_precision(model: Model, dtype: torch.dtype) -> Model:
+    """Return a copy of a tiny model, in another precision."""
+    network = torch.nn.Module.to(copy.deepcopy(model.network), dtype)
+    return build_model(model.name, network, model.tokenizer, labels=model.labels)

@@ -90,7 +90,7 @@ def test_adapter_is_the_cards_small_and_half_precision(card: dict[str, Any]) -> 
     assert hashlib.sha256(path.read_bytes()).hexdigest() == card["adapter_sha256"]
     assert path.stat().st_size < 2_000_000
     with safe_open(path, "pt") as file:
-        kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+        kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118  # no dict
         assert kinds == {"F16"}
         assert file.get_slice("base_model.model.classifier.weight").get_shape() == [2, 384]
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faithbench.encoding import encode
-from faithbench.erasure import erase, erase_tokens, only, rank, top_count, without
+from faithbench.erasure import erase, erase_tokens, only, top_count, without
+from faithbench.ranking import rank
 from faithbench.types import Encoding, Example
 
 

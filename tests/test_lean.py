@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
 
 from faithbench import lean, tiny
 from faithbench.forward import Engine
 from faithbench.lean import lean_forward
-from faithbench.models import Model, build_model
+from faithbench.models import Model
+from tests.builders import in_precision
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "electra"])
@@ -101,9 +100,3 @@ def rows(model: Model) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     attention[2, 6:] = 0
     types[3, 5:] = 1
     return ids, types, attention
-
-
-def in_precision(model: Model, dtype: torch.dtype) -> Model:
-    """Return a copy of a tiny model, in another precision."""
-    network = torch.nn.Module.to(copy.deepcopy(model.network), dtype)
-    return build_model(model.name, network, model.tokenizer, labels=model.labels)

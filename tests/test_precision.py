@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,10 @@ import torch
 
 from faithbench.data import Dataset
 from faithbench.encoding import encode
-from faithbench.models import Model, build_model
+from faithbench.models import Model
 from faithbench.precision import precision_shift
 from faithbench.types import Example
-from tests.builders import make_task
+from tests.builders import in_precision, make_task
 
 TEXTS = ["good film", "the plot is dull and bad", "a very great film , and not dull", "dull"]
 
@@ -21,11 +20,6 @@ TEXTS = ["good film", "the plot is dull and bad", "a very great film , and not d
 def data() -> Dataset:
     examples = tuple(Example(f"e{i}", text, 0) for i, text in enumerate(TEXTS))
     return Dataset(make_task(), "folder", "test", examples, "d" * 64, "none", False)
-
-
-def in_precision(model: Model, dtype: torch.dtype) -> Model:
-    network = torch.nn.Module.to(copy.deepcopy(model.network), dtype)
-    return build_model(model.name, network, model.tokenizer, labels=model.labels)
 
 
 def test_the_same_precision_moves_nothing(tiny_model: Any) -> None:

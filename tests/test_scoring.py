@@ -13,11 +13,11 @@ from protocol import TABLE, same, table
 
 from faithbench.attribution import attribute
 from faithbench.encoding import inputs_of
-from faithbench.erasure import rank
 from faithbench.evaluation import predict
 from faithbench.forward import Engine
 from faithbench.metrics import METRICS, Metric, find_metrics, no_rows
 from faithbench.models import Model
+from faithbench.ranking import rank
 from faithbench.scoring import WAVE, case_of, score
 from faithbench.selection import find_explainers
 from faithbench.targets import predictions

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from faithbench.erasure import only, top_count, without
+from faithbench.erasure import keep_without, only, top_count, without
 from faithbench.metrics import metric, no_rows
+from faithbench.ranking import rank
 from faithbench.types import Answers, Bools, Case, Floats
 
 DECILES = (10, 20, 30, 40, 50, 60, 70, 80, 90)
@@ -101,9 +102,7 @@ def most_negative(case: Case) -> Bools:
     count = min(top_count(case.n, 30), int((case.scores < 0).sum()))
     if not count:
         return no_rows(case)
-    keep = np.ones(len(case.every_score), dtype=bool)
-    keep[case.places[np.argsort(case.scores, kind="stable")[:count]]] = False
-    return keep[None]
+    return keep_without(case, case.places[rank(-case.scores)[:count]])[None]
 
 
 @metric(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from faithbench.metrics import metric
+from faithbench.ranking import rank
 from faithbench.types import Answers, Case
 
 BEST = 20
@@ -18,6 +17,5 @@ def answer_recall_at_20(case: Case, answers: Answers) -> float | None:
     """
     if not case.gold:
         return None
-    ranked = np.argsort(-case.every_score[case.evidence], kind="stable")
-    best = case.evidence[ranked[:BEST]]
+    best = case.evidence[rank(case.every_score[case.evidence])[:BEST]]
     return max(float(gold[best].sum() / gold.sum()) for gold in case.gold)

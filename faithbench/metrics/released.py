@@ -9,9 +9,11 @@ import math
 
 import numpy as np
 
+from faithbench.erasure import keep_without
 from faithbench.metrics import metric
 from faithbench.metrics.faithfulness import ANY, kendall, leave_one_out, without_top
-from faithbench.types import Answers, Bools, Case, Ints
+from faithbench.ranking import rank
+from faithbench.types import Answers, Bools, Case
 
 
 def mask_lrp_grid(case: Case) -> Bools:
@@ -21,16 +23,10 @@ def mask_lrp_grid(case: Case) -> Bools:
     round(k T / 9) of them as long as there are so many, but never the one ranked last of all.
     """
     size = len(case.every_score)
-    order = np.argsort(-case.every_score, kind="stable")[:-1]
+    order = rank(case.every_score)[:-1]
     free = order[np.isin(order, case.places)]
     counts = np.round(np.linspace(0, 1, 10) * size)[1:].astype(int)
-    return np.stack([_without(size, free[:count]) for count in counts])
-
-
-def _without(size: int, erased: Ints) -> Bools:
-    keep = np.ones(size, dtype=bool)
-    keep[erased] = False
-    return keep
+    return np.stack([keep_without(case, free[:count]) for count in counts])
 
 
 @metric(
@@ -78,9 +74,8 @@ def saloss_steps(case: Case) -> Bools:
     s = max(1, round(5% of all T tokens)), half to even; special tokens are ranked and erased
     like the others.
     """
-    size = len(case.every_score)
-    order = np.argsort(-case.every_score, kind="stable")
-    return np.stack([_without(size, order[:count]) for count in _saloss_counts(size)])
+    order = rank(case.every_score)
+    return np.stack([keep_without(case, order[:c]) for c in _saloss_counts(len(order))])
 
 
 def _saloss_counts(size: int) -> range:
