@@ -85,7 +85,11 @@ def main() -> None:
         disable_numparse=True,
     )
     growth = _growth(small, options.data)
-    command = "python benchmarks/erasure.py --data <data folder> --ferret <python> --interpreto ..."
+    command = (
+        f"python benchmarks/erasure.py --data <data folder> --ferret <python> "
+        f"--interpreto <python> --short {options.short} --long {options.long} "
+        f"--loop {options.loop} --base {options.base}"
+    )
     write_section("Erasure", command, f"{body}\n\n{growth}")
 
 
@@ -154,11 +158,11 @@ def _gemm_share(name: str, model: Model, texts: Texts) -> list[Line]:
         count(engine, rows)
 
     _ours(model, texts.first(2), metrics)
-    Engine._compute = spy  # type: ignore[method-assign]
+    Engine._compute = spy
     try:
         seconds = _timed(lambda: _ours(model, texts, metrics))
     finally:
-        Engine._compute = count  # type: ignore[method-assign]
+        Engine._compute = count
     full, done = (sum(_flops(model, n, whole) for n in lengths) for whole in (True, False))
     each = f"{seconds / len(texts.log_f):.3f}"
     said = f"{full / seconds / rate:.0%} of {rate / 1e9:.0f} GFLOP/s"

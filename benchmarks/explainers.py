@@ -72,7 +72,10 @@ def main() -> None:
         tablefmt="github",
         disable_numparse=True,
     )
-    command = "python benchmarks/explainers.py --data <data folder> --peer <python>"
+    command = (
+        f"python benchmarks/explainers.py --data <data folder> --peer <python> "
+        f"--short {options.short} --long {options.long}"
+    )
     write_section("Explainers", command, body)
 
 

@@ -88,6 +88,7 @@ def plugins_of_file(path: Path) -> tuple[Plugin, ...]:
             "above its class"
         )
     return tuple(
+        # The decorator has put the name on the class, which its type does not say.
         Plugin(kind.faithbench_name, f"file {path.name}", "", _returning(kind))  # type: ignore[attr-defined]
         for kind in found
     )

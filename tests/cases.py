@@ -89,7 +89,7 @@ def bag_model(tokenizer: Any, weights: Sequence[float], bias: float = 0.0) -> Mo
         network,
         tokenizer,
         labels=("no", "yes"),
-        weights_sha256="bag",  # type: ignore[arg-type]
+        weights_sha256="bag",
     )
 
 
@@ -125,4 +125,4 @@ def table_model(
         for token, pair in logits.items():
             place = tokenizer.convert_tokens_to_ids(token)
             network.qa_outputs.weight[place] = torch.tensor(pair, dtype=torch.float64)
-    return build_model("tables", network, tokenizer, labels=labels, weights_sha256="tables")  # type: ignore[arg-type]
+    return build_model("tables", network, tokenizer, labels=labels, weights_sha256="tables")

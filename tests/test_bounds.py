@@ -54,7 +54,7 @@ def every_aopc(engine: Engine, encoding: Encoding, said: Prediction, operator: A
 def test_up_to_three_tokens_the_bounds_are_exact(text: str, operator: Any, tiny_model: Any) -> None:
     """At most three sets have one size, and the beam holds five."""
     engine, encoding, said = asked(tiny_model("bert"), text)
-    low, high = aopc_bounds(engine, encoding, said, operator)  # type: ignore[misc]
+    low, high = aopc_bounds(engine, encoding, said, operator)
     every = every_aopc(engine, encoding, said, operator)
     assert (low, high) == pytest.approx((min(every), max(every)), abs=1e-12)
     assert low <= high
@@ -68,7 +68,7 @@ def test_the_beam_finds_the_bounds_of_four_and_five_tokens(
 ) -> None:
     """Of four tokens six pairs are cut to five, of five ten sets: here nothing is lost by it."""
     engine, encoding, said = asked(tiny_model(architecture), text)
-    low, high = aopc_bounds(engine, encoding, said, "mask")  # type: ignore[misc]
+    low, high = aopc_bounds(engine, encoding, said, "mask")
     every = every_aopc(engine, encoding, said, "mask")
     assert (low, high) == pytest.approx((min(every), max(every)), abs=1e-12)
 
@@ -98,7 +98,7 @@ def test_over_forty_tokens_go_by_twenty_spans(n: int, sizes: list[int], tokenize
     units = [sign * weights[e - s : e].sum() for s, e in zip(sizes, ends, strict=True)]
     worst, best = sorted(units), sorted(units, reverse=True)
     margin = abs(weights.sum())
-    low, high = aopc_bounds(engine, encoding, said, "mask")  # type: ignore[misc]
+    low, high = aopc_bounds(engine, encoding, said, "mask")
     assert low == pytest.approx(bag_aopc(margin, worst), abs=1e-12)
     assert high == pytest.approx(bag_aopc(margin, best), abs=1e-12)
     assert low < high
@@ -114,14 +114,14 @@ def test_the_true_weights_are_at_one_end_and_the_reverse_at_the_other(tokenizer:
     scored = score(engine, found, [said.log_f] * 3, [NAOPC], "mask", [bounds] * 3)
     true, reverse, flat = (s.values["naopc"] for s in scored)
     assert (true, reverse) == pytest.approx((1.0, 0.0), abs=1e-12)
-    assert 0.0 < flat < 1.0  # type: ignore[operator]
+    assert 0.0 < flat < 1.0
 
 
 def test_bounds_that_are_equal_leave_nothing_to_measure(tokenizer: Any) -> None:
     engine = Engine(bag_model(tokenizer, [1.0]))
     encoding = bag_encoding([0])
     (said,) = predictions(engine, [encoding])
-    low, high = aopc_bounds(engine, encoding, said, "mask")  # type: ignore[misc]
+    low, high = aopc_bounds(engine, encoding, said, "mask")
     assert low == high == pytest.approx(1 / (1 + math.exp(-1)) - 0.5)
     (scored,) = score(
         engine, [attribution_of(encoding, [1.0], 1)], [said.log_f], [NAOPC], "mask", [(low, high)]
@@ -155,7 +155,7 @@ def test_each_question_has_its_own_bounds(tmp_path: Path, tiny_model: Any) -> No
     """Operator, prediction, tokens, segments, what may be erased: all matter; a name does not."""
     engine, encoding, said = asked(tiny_model("bert"), "not dull")
     known = BoundsFile.open(tmp_path, engine.model)
-    other_class = replace(said, target=1 - said.target)  # type: ignore[operator]
+    other_class = replace(said, target=1 - said.target)
     fewer = encoding.erasable.copy()
     fewer[1] = False
     questions: list[Any] = [

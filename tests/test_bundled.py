@@ -122,7 +122,7 @@ def test_run_on_twelve_sentences(tmp_path: Path, run_cli: Any) -> None:
         assert record.model.name == "bundled:sst2"
     best, chance = relevance.metrics["aopc"].mean, random.metrics["aopc"].mean
     assert best is not None and chance is not None and best > chance + 0.1
-    assert relevance.metrics["lodds"].mean < random.metrics["lodds"].mean  # type: ignore[operator]
+    assert relevance.metrics["lodds"].mean < random.metrics["lodds"].mean
     heads = hashlib.sha256((FOLDER / "heads.json").read_bytes()).hexdigest()
     assert relevance.explainer.assets == {"heads": heads} and random.explainer.assets == {}
     # What is printed is what is recorded.

@@ -134,10 +134,10 @@ def test_examples_are_spread_and_shown_as_written(data: Dataset, tiny_model: Any
         for example, parts in zip(data.examples, tokens, strict=True)
     )
     record = SimpleNamespace(protocol=SimpleNamespace(long="truncate"))
-    made = Outcome(chosen, record, Path("x.json"), rows)  # type: ignore[arg-type]
+    made = Outcome(chosen, record, Path("x.json"), rows)
     console = Console(file=io.StringIO(), width=80)
     show_examples(console, tiny_model(), data, made, count=2)
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    lines = console.file.getvalue().splitlines()
     assert lines == [
         "",
         "attention on 2 of the examples (orange for the prediction, blue against):",

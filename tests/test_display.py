@@ -85,7 +85,7 @@ def make_record(
 def shown(what: Any, width: int = 80) -> str:
     console = Console(file=io.StringIO(), width=width)
     console.print(what)
-    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+    return console.file.getvalue()
 
 
 def table_of(*records: tuple[str, Record]) -> str:
@@ -125,14 +125,14 @@ def test_table_without_a_mean_or_a_time() -> None:
 def test_best_of_each_metric_is_bold() -> None:
     records = [("a", make_record(0.4, -0.5)), ("b", make_record(0.2, -0.7))]
     (table,) = results_tables(records)
-    first, second = ([cell.style for cell in list(c.cells)[:2]] for c in table.columns[1:])  # type: ignore[union-attr]
+    first, second = ([cell.style for cell in list(c.cells)[:2]] for c in table.columns[1:])
     assert first == ["bold", ""] and second == ["", "bold"]
 
 
 def test_the_best_is_that_of_all_blocks() -> None:
     records = [(str(i), make_record(0.1 * i, -0.5)) for i in range(6)]
     styles = [
-        cell.style  # type: ignore[union-attr]
+        cell.style
         for table in results_tables(records)
         for column in table.columns[1:]
         for cell in list(column.cells)[:1]
@@ -236,7 +236,7 @@ def test_progress_is_a_plain_line_every_ten_seconds(clock: list[float]) -> None:
             clock[0] = 100.0 + seconds
             report("explaining", done, 6)
         report("measuring", 1, 1)
-    out = console.file.getvalue()  # type: ignore[attr-defined]
+    out = console.file.getvalue()
     assert out == "explaining: 3/6\nexplaining: 5/6\nexplaining: 6/6\nmeasuring: 1/1\n"
 
 
@@ -244,7 +244,7 @@ def test_progress_is_a_bar_on_a_terminal() -> None:
     console = Console(file=io.StringIO(), width=80, force_terminal=True)
     with progress_on(console) as report:
         report("explaining", 2, 6)
-    out = console.file.getvalue()  # type: ignore[attr-defined]
+    out = console.file.getvalue()
     assert "2/6" in out and "\x1b[" in out and "explaining: 2/6" not in out
 
 

@@ -37,4 +37,4 @@ def test_meters_do_not_share_and_readings_are_frozen() -> None:
     first.charge(forwards=1)
     assert second.total.forwards == 0
     with pytest.raises(FrozenInstanceError):
-        first.total.forwards = 7  # type: ignore[misc]
+        first.total.forwards = 7

@@ -246,7 +246,7 @@ def test_other_settings_are_other_files(job: Job) -> None:
         {"metrics": find_metrics("aopc")},
         {"data": fewer},
     ):
-        other = replace(job, explainers=find_explainers("random"), **change)  # type: ignore[arg-type]
+        other = replace(job, explainers=find_explainers("random"), **change)
         (outcome,) = run(other, quiet)
         assert outcome.path not in first
     assert len(list(job.results.rglob("*.json"))) == 3 + 4

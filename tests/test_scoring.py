@@ -84,7 +84,7 @@ def test_scores_equal_a_naive_computation(
         assert same(result.values, expected), (result.values, expected)
     # The second target is not what the model predicts: it is lost from the first row on.
     assert scored[1].values["flip_fraction"] == 1 / 13
-    assert max(s.values["flip_fraction"] for s in scored) == 1.0  # type: ignore[type-var]
+    assert max(s.values["flip_fraction"] for s in scored) == 1.0
 
 
 # Rows

@@ -84,7 +84,7 @@ def test_a_path_is_read_and_the_task_is_frozen(tmp_path: Path) -> None:
     assert task.models["folder"].revision is None
     assert (task.rationale, task.rationale_note, task.bundled) == ("none", "", None)
     with pytest.raises(ValidationError, match="frozen"):
-        task.version = 2  # type: ignore[misc]
+        task.version = 2
 
 
 def test_unknown_name_offers_the_nearest() -> None:

@@ -63,7 +63,7 @@ def full_log_f(engine: Engine, attributions: list[Attribution]) -> list[float]:
 def values(engine: Engine, layout: str, name: str, operator: Any) -> list[float]:
     found = corpus(layout)
     scored = score(engine, found, full_log_f(engine, found), [METRICS[name]], operator)
-    return [s.values[name] for s in scored]  # type: ignore[misc]
+    return [s.values[name] for s in scored]
 
 
 # Mask-LRP and AttCAT
