@@ -7,16 +7,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """Where an explainer lives, and the line that `faithbench list` shows."""
+    """Where an explainer lives, and the line that `faithbench list` shows.
+
+    One that `needs_rationale` has nothing to say of data without human ones.
+    """
 
     family: str
     target: str
     summary: str
+    needs_rationale: bool = False
 
 
-def _built_in(family: str, module: str, entries: dict[str, tuple[str, str]]) -> dict[str, Entry]:
+def _built_in(
+    family: str,
+    module: str,
+    entries: dict[str, tuple[str, str]],
+    *,
+    needs_rationale: bool = False,
+) -> dict[str, Entry]:
     at = f"faithbench.explainers.{module}"
-    return {name: Entry(family, f"{at}:{kind}", line) for name, (kind, line) in entries.items()}
+    return {
+        name: Entry(family, f"{at}:{kind}", line, needs_rationale)
+        for name, (kind, line) in entries.items()
+    }
 
 
 EXPLAINERS: dict[str, Entry] = {
@@ -24,6 +37,9 @@ EXPLAINERS: dict[str, Entry] = {
         "random": ("Random", "Score each token with a random number."),
         "first-tokens": ("FirstTokens", "Score tokens by their position, the first one highest."),
     }),
+    **_built_in("control", "human", {
+        "human": ("Human", "Score the words that people marked as the reason, and no others."),
+    }, needs_rationale=True),
     **_built_in("attention", "attention", {
         "attention": ("Attention", "Read the last block's attention, heads averaged."),
         "rollout": ("Rollout", "Multiply attention through all blocks."),

@@ -42,15 +42,23 @@ class Chosen:
         return self.name + (":" + ",".join(changed) if changed else "")
 
 
-def find_explainers(text: str, files: Iterable[Path] = ()) -> tuple[Chosen, ...]:
+def find_explainers(
+    text: str, files: Iterable[Path] = (), *, rationale: bool = True
+) -> tuple[Chosen, ...]:
     """Resolve `name[:key=value,...][,name...]`; `all-<family>` stands for a family's names.
 
-    Names are built in, of installed plugins, of loose `files`, or `captum:<Class>`.
+    Names are built in, of installed plugins, of loose `files`, or `captum:<Class>`. `rationale`
+    says whether the data have human ones: without, `all` leaves out who needs them.
     """
     plugins = _by_name(files)
     chosen: dict[str, Chosen] = {}
-    for name, settings in _expand(_parse(text)):
+    for name, settings in _expand(_parse(text), rationale):
         one = _choose(name, settings, plugins)
+        if getattr(one.explainer, "needs_rationale", False) and not rationale:
+            raise FaithbenchError(
+                f"explainer {name!r} shows a human rationale, and there is none here; "
+                "leave it out, or choose data with human rationales"
+            )
         chosen[one.label] = one
     if not chosen:
         raise unknown("explainer", text, [*EXPLAINERS, *plugins])
@@ -130,7 +138,7 @@ def _split(part: str) -> tuple[str, str]:
 
 
 def _expand(
-    wanted: list[tuple[str, dict[str, str]]],
+    wanted: list[tuple[str, dict[str, str]]], rationale: bool
 ) -> list[tuple[str, dict[str, str]]]:
     """Replace `all` and `all-<family>` by the names they stand for."""
     found: list[tuple[str, dict[str, str]]] = []
@@ -140,7 +148,7 @@ def _expand(
         if name == "all" or (name != family and family in families):
             if settings:
                 raise FaithbenchError(f"{name} takes no settings; name the explainers one by one")
-            known = EXPLAINERS.items()
+            known = [(n, e) for n, e in EXPLAINERS.items() if rationale or not e.needs_rationale]
             found += [(n, {}) for n, e in known if name == "all" or e.family == family]
         elif name != family and family not in families:
             raise unknown("family", family, families)

@@ -68,6 +68,16 @@ def test_a_family_stands_for_its_names() -> None:
     assert [chosen.name for chosen in find_explainers("all")] == list(EXPLAINERS)
 
 
+def test_who_needs_a_rationale_is_left_out_of_all_without_one() -> None:
+    without = [name for name, entry in EXPLAINERS.items() if not entry.needs_rationale]
+    assert [name for name in EXPLAINERS if name not in without] == ["human"]
+    assert [chosen.name for chosen in find_explainers("all", rationale=False)] == without
+    family = [chosen.name for chosen in find_explainers("all-control", rationale=False)]
+    assert family == ["random", "first-tokens"]
+    with pytest.raises(FaithbenchError, match="explainer 'human' shows a human rationale"):
+        find_explainers("random,human", rationale=False)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -140,6 +150,7 @@ def test_entry(name: str) -> None:
     settings = json.loads(json.dumps(chosen.settings, allow_nan=False))
     assert kind(**settings) == default
     assert list(inspect.signature(kind.__call__).parameters) == ["self", "model", "batch"]
+    assert getattr(kind, "needs_rationale", False) == entry.needs_rationale
 
 
 def test_listing_loads_no_torch() -> None:
