@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from faithbench.display import progress_on
+from faithbench.errors import FaithbenchError
 from faithbench.files import check_writable
 from faithbench.tasks import Task, load_task
 
@@ -32,6 +33,7 @@ def train_command(
     dropout: float,
     encoder_dropout: float,
     max_tokens: int | None,
+    excerpts: str,
     limits: tuple[int | None, int | None, int | None],
     metric: str | None,
 ) -> None:
@@ -58,6 +60,7 @@ def train_command(
         alpha=2 * rank,
         dropout=dropout,
         encoder_dropout=encoder_dropout,
+        excerpts=_numbers(excerpts),
     )
     with progress_on(console) as progress:
         card = fit(splits, recipe, out, progress, base=base, device=device)
@@ -66,6 +69,16 @@ def train_command(
     console.print(
         f"test: {scores}; dev: {best}; use it with --model {out}", highlight=False, soft_wrap=True
     )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Read a list of numbers with commas."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() for part in parts):
+        raise FaithbenchError(
+            f"--excerpts {text!r} should be numbers of sentences with commas, such as 0,2"
+        )
+    return tuple(int(part) for part in parts)
 
 
 def usual_metric(task: Task) -> str:

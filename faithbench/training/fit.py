@@ -46,7 +46,7 @@ def fit(
     facts = card_facts(splits, recipe, start)
     check_same_run(facts, out)
     model = start_model(task, recipe, start, device)
-    lesson = make_lesson(model, splits.train, progress)
+    lesson = make_lesson(model, splits.train, progress, recipe.excerpts)
     learner = _learner(model, recipe)
 
     def keep(place: Place) -> None:

@@ -13,6 +13,7 @@ from faithbench.data import Dataset
 from faithbench.encoding import encode
 from faithbench.errors import FaithbenchError
 from faithbench.models import Model
+from faithbench.training.excerpts import with_excerpts
 from faithbench.training.recipe import Progress, Recipe
 from faithbench.types import Encoding, Span
 
@@ -37,20 +38,23 @@ class Lesson:
     left_out: dict[str, int]
 
 
-def make_lesson(model: Model, data: Dataset, progress: Progress) -> Lesson:
+def make_lesson(
+    model: Model, data: Dataset, progress: Progress, excerpts: Sequence[int] = ()
+) -> Lesson:
     """Encode a split; questions whose answer is cut off or splits a token are left out."""
+    examples = list(with_excerpts(data.examples, () if data.task.kind == "qa" else excerpts))
     asks = len(model.heads) > 1
     items: list[Item] = []
     left_out = Counter({"cut_off": 0, "inside_a_token": 0} if asks else {})
-    for number, example in enumerate(data.examples, start=1):
+    for number, example in enumerate(examples, start=1):
         encoding = encode(model, example, data.task.evidence)
         targets = answer_tokens(encoding) if asks else (example.label,)
         if isinstance(targets, str):
             left_out[targets] += 1
         else:
             items.append(Item(encoding, targets))
-        if number % 1000 == 0 or number == len(data.examples):
-            progress(f"reading {data.split}", number, len(data.examples))
+        if number % 1000 == 0 or number == len(examples):
+            progress(f"reading {data.split}", number, len(examples))
     if not items:
         raise FaithbenchError(
             f"none of the {len(data.examples)} answers of split {data.split!r} is among the "

@@ -18,7 +18,8 @@ class Recipe:
     `metric` is what dev chooses the epoch by; `patience` epochs without a better one end the
     training. `max_tokens` cuts training and dev texts. `dropout` is the adapter's,
     `encoder_dropout` that of the network itself. Without `targets`, an adapter goes on all
-    linear maps of the encoder.
+    linear maps of the encoder. `excerpts` adds short lessons made of each training rationale:
+    its sentences with so many around them, one lesson per number.
     """
 
     seed: int = 0
@@ -36,6 +37,7 @@ class Recipe:
     weight_decay: float = 0.01
     warmup: float = 0.06
     targets: tuple[str, ...] = ()
+    excerpts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

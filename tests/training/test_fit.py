@@ -112,6 +112,7 @@ def test_the_card(splits: Splits, trained: tuple[Path, list[str]]) -> None:
             "batch_size": 8,
             "dropout": 0.1,
             "encoder_dropout": 0.1,
+            "excerpts": [],
             "epochs": 2,
             "learning_rate": 0.01,
             "max_tokens": None,
