@@ -15,7 +15,7 @@ from faithbench.errors import FaithbenchError
 from faithbench.explainers.relevance import relevance_pass, weighted_rollout
 from faithbench.forward import Engine
 from faithbench.heads import Calibration, HeadStatistics, Trial, count_heads, select
-from faithbench.metrics import METRICS
+from faithbench.metrics import case_metrics, find_metrics
 from faithbench.models import Model
 from faithbench.relevance_rules import HeadRule
 from faithbench.scoring import score
@@ -117,7 +117,8 @@ def _aopc_sums(
             Attribution(e, targets[i], table[i, : len(e.ids)].cpu().numpy(), 0, 0, 0)
             for i, e in enumerate(encodings)
         ]
-        scored = score(engine, attributions, [p.log_f for p in found], [METRICS["aopc"]], "mask")
+        aopc = case_metrics(find_metrics("aopc"))
+        scored = score(engine, attributions, [p.log_f for p in found], aopc, "mask")
         sums[index] = sum(s.values["aopc"] or 0.0 for s in scored)
     release(model)
     return sums

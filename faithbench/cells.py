@@ -15,13 +15,17 @@ from faithbench.erasure import Operator
 from faithbench.metrics import Metric
 from faithbench.models import Model
 from faithbench.records import PrecisionFacts
-from faithbench.reporting import public_name
 from faithbench.selection import Chosen
+from faithbench.types import Explainer
 
 
 @dataclass(frozen=True)
 class Job:
-    """Everything a run needs: one data set, one model, several explainers and metrics."""
+    """Everything a run needs: one data set, one model, several explainers and metrics.
+
+    Explainers that draw at random run under so many `seeds`, from `seed` on. `encoder` names
+    the sentence encoder for semantic neighbours, if not the one that comes with faithbench.
+    """
 
     data: Dataset
     model: Model
@@ -30,6 +34,8 @@ class Job:
     results: Path
     operator: Operator = "mask"
     seed: int = 0
+    seeds: int = 3
+    encoder: str | None = None
     chunk: int = 16
     budget: int = 2048
     precision: PrecisionFacts | None = None
@@ -53,7 +59,7 @@ class Cell:
             "model": [model.weights_sha256, str(model.dtype)],
             "explainer": [self.chosen.name, dict(self.chosen.settings), self.assets],
             "metrics": [[m.name, m.version] for m in job.metrics],
-            "run": [job.operator, job.seed, job.long],
+            "run": [job.operator, self.seeds, job.long, job.encoder],
         }
         return _digest(facts)
 
@@ -65,6 +71,12 @@ class Cell:
         return _digest([self.identity, company, job.chunk, job.budget, str(job.model.device)])
 
     @property
+    def seeds(self) -> tuple[int, ...]:
+        """Return the seeds to run under: several only if the explainer draws at random."""
+        count = self.job.seeds if is_stochastic(self.chosen.explainer) else 1
+        return tuple(range(self.job.seed, self.job.seed + count))
+
+    @property
     def assets(self) -> dict[str, str]:
         """Return digests of the files that the explainer's scores depend on."""
         assets = getattr(self.chosen.explainer, "assets", None)
@@ -74,13 +86,18 @@ class Cell:
     def folder(self) -> Path:
         """Return where the cell's files go: one folder per task, source and model."""
         data, model = self.job.data, self.job.model
-        name = f"{slug(public_name(model))}-{model.weights_sha256[:6]}"
+        name = f"{slug(model.public_name)}-{model.weights_sha256[:6]}"
         return self.job.results / f"{data.task.name}-{data.source}" / name
 
     @property
     def stem(self) -> str:
         """Return the file name without ending: readable, and unique by its identity."""
         return f"{slug(self.chosen.label)}-{self.identity[:8]}"
+
+
+def is_stochastic(explainer: Explainer) -> bool:
+    """Say whether an explainer draws at random: it then has `stochastic = True` on its class."""
+    return bool(getattr(explainer, "stochastic", False))
 
 
 def _digest(facts: object) -> str:

@@ -78,8 +78,9 @@ class RowsFile:
                 raise _unusable(self._path, error) from error
             raise
 
-    def finish(self, order: Sequence[str]) -> str:
-        """Rewrite both files in the order of the examples, close, and return the rows' sha256."""
+    def finish(self, rows: Sequence[Row]) -> str:
+        """Rewrite both files with the rows as they are now, close, and return the rows' sha256."""
+        order = [row.id for row in rows]
         if sorted(order) != sorted(self._done):
             missing = len(set(order) - set(self._done))
             raise FaithbenchError(
@@ -87,7 +88,7 @@ class RowsFile:
                 f"asked for, {missing} of them missing; use --fresh to start anew"
             )
         times = [Time(id=x, seconds=self._seconds[x]) for x in order if x in self._seconds]
-        data = self._head + b"".join(to_line(self._done[x]) for x in order)
+        data = self._head + b"".join(to_line(row) for row in rows)
         try:
             replace_file(times_path(self._path), b"".join(to_line(time) for time in times))
             # Last, because the lock lies on the rows file that this replaces.

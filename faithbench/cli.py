@@ -73,7 +73,14 @@ def run(
     operator: Annotated[str, typer.Option(help="How to erase: mask, delete or pad.")] = "mask",
     device: Device = "auto",
     dtype: Annotated[str, typer.Option(help="float32, float64, bf16 or fp16.")] = "float32",
-    seed: Annotated[int, typer.Option(help="Seed of random explainers.")] = 0,
+    seed: Annotated[int, typer.Option(help="First seed of random explainers.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds of random explainers.")] = 3,
+    encoder: Annotated[
+        str | None, typer.Option(help="Sentence encoder for neighbours: a folder or hub name.")
+    ] = None,
+    human: Annotated[
+        bool, typer.Option(help="Add human rationales, where there are any, as an explainer.")
+    ] = True,
     batch: Annotated[int, typer.Option(min=1, help="Examples explained together.")] = 16,
     long: Annotated[str, typer.Option(help="Too long texts: truncate, or window.")] = "truncate",
     results: Annotated[Path, typer.Option(help="Where records go.")] = Path("results"),
@@ -83,13 +90,13 @@ def run(
     plugin: PluginFiles = None,
 ) -> None:
     """Explain a task's examples, score the explanations, and write a record of it."""
-    from faithbench.commands import run_command
+    from faithbench.run_command import run_command
 
     run_command(
         explainer=explainer, task=task, model=model, data=data, source=source, split=split,
         limit=limit, metrics=metrics, operator=operator, device=device, dtype=dtype, seed=seed,
-        batch=batch, long=long, results=results, allow_changed_data=allow_changed_data,
-        plugins=plugin or [],
+        seeds=seeds, encoder=encoder, human=human, batch=batch, long=long,
+        results=results, allow_changed_data=allow_changed_data, plugins=plugin or [],
     )  # fmt: skip
 
 
@@ -139,6 +146,9 @@ def train(
     dropout: Annotated[float, typer.Option(min=0, max=1, help="Of the adapter.")] = 0.1,
     encoder_dropout: Annotated[float, typer.Option(min=0, max=1, help="0 is faster.")] = 0.1,
     max_tokens: Annotated[int | None, typer.Option(min=8, help="Cut training texts.")] = None,
+    excerpts: Annotated[
+        str, typer.Option(help="Learn from rationales alone too, with so many sentences around.")
+    ] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="Use so many training rows.")] = None,
     dev_limit: Annotated[int | None, typer.Option(min=1, help="Rows to choose by.")] = None,
     test_limit: Annotated[int | None, typer.Option(min=1, help="Rows to judge on.")] = None,
@@ -153,7 +163,8 @@ def train(
         task=task, out=out, base=base, lora=lora, seed=seed, data=data, source=source,
         device=device, epochs=epochs, patience=patience, learning_rate=learning_rate,
         batch_size=batch_size, rank=rank, dropout=dropout, encoder_dropout=encoder_dropout,
-        max_tokens=max_tokens, limits=(limit, dev_limit, test_limit), metric=metric,
+        max_tokens=max_tokens, excerpts=excerpts, limits=(limit, dev_limit, test_limit),
+        metric=metric,
     )  # fmt: skip
 
 

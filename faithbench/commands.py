@@ -3,114 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from faithbench.data import Dataset, load_dataset
-from faithbench.display import caption, heat_map, progress_on, results_tables
-from faithbench.erasure import Operator
-from faithbench.errors import FaithbenchError, unknown
+from faithbench.display import heat_map, progress_on
+from faithbench.errors import FaithbenchError
 from faithbench.files import check_writable
-from faithbench.metrics import find_metrics
 from faithbench.selection import find_explainers
 from faithbench.task_parts import Source
 from faithbench.tasks import Task, load_task
-
-if TYPE_CHECKING:
-    from faithbench.encoding import Long
-    from faithbench.models import Model
-
-_OPERATORS = ("mask", "delete", "pad")
-_LONG = ("truncate", "window")
-
-
-def run_command(
-    *,
-    explainer: str,
-    task: str,
-    model: str | None,
-    data: Path | None,
-    source: str,
-    split: str,
-    limit: int | None,
-    metrics: str,
-    operator: str,
-    device: str,
-    dtype: str,
-    seed: int,
-    batch: int,
-    long: str,
-    results: Path,
-    allow_changed_data: bool,
-    plugins: list[Path],
-) -> None:
-    """Run explainers on a task and print the table, three heat maps and the record paths."""
-    console = Console()
-    the_task = load_task(task)
-    wanted = find_metrics(metrics)
-    if operator not in _OPERATORS:
-        raise unknown("operator", operator, _OPERATORS)
-    if the_task.kind == "qa" and operator != "mask":
-        raise FaithbenchError(
-            f"task {the_task.name} asks for answers, whose places --operator {operator} would "
-            "move or blur; leave it at mask"
-        )
-    if long not in _LONG:
-        raise unknown("way to read long texts", long, _LONG)
-    if the_task.kind == "qa" and long == "window":
-        raise FaithbenchError(
-            f"task {the_task.name} asks for answers, which --long window cannot join; "
-            "leave it at truncate"
-        )
-    check_writable(results)
-    dataset = load_dataset(
-        the_task,
-        source=source,
-        split=split,
-        folder=data,
-        limit=limit,
-        allow_changed=allow_changed_data,
-    )
-    chosen = find_explainers(explainer, plugins)
-    with console.status("loading model"):
-        from faithbench.cells import Job
-        from faithbench.models import load_model
-        from faithbench.precision import HALVES, precision_shift
-        from faithbench.run import run
-
-        name, revision = model_for(the_task, dataset, model)
-
-        def load(kind: str) -> Model:
-            return load_model(
-                name,
-                labels=the_task.labels,
-                kind=the_task.kind,
-                revision=revision,
-                device=device,
-                dtype=kind,
-            )
-
-        loaded = load(dtype)
-        shift = precision_shift(load("float32"), loaded, dataset) if dtype in HALVES else None
-    job = Job(
-        dataset, loaded, chosen, wanted, results, cast(Operator, operator), seed,
-        chunk=batch, precision=shift, long=cast("Long", long),
-    )  # fmt: skip
-    with progress_on(console) as progress:
-        outcomes = run(job, progress)
-    for table in results_tables([(o.chosen.label, o.record) for o in outcomes]):
-        console.print(table)
-    console.print(caption(outcomes[0].record), style="dim", highlight=False)
-    from faithbench.comparison import comparison_lines, show_examples
-
-    for line in comparison_lines(outcomes):
-        console.print(line, highlight=False, markup=False)
-    show_examples(console, loaded, dataset, outcomes[0])
-    for outcome in outcomes:
-        console.print(f"record: {outcome.path}", highlight=False, markup=False, soft_wrap=True)
 
 
 def model_for(task: Task, data: Dataset, asked: str | None) -> tuple[str, str | None]:
@@ -139,7 +43,7 @@ def explain_command(
     """Explain one text and print its words with their scores, strongest first."""
     console = Console()
     the_task = load_task(task)
-    chosen = find_explainers(explainer, plugins)
+    chosen = find_explainers(explainer, plugins, rationale=False)
     if not text.strip():
         raise FaithbenchError("the text is empty; give --text some words")
     if (text_b is None) != (the_task.kind == "classification"):
@@ -195,7 +99,6 @@ def heads_command(
     from faithbench.head_statistics import PARSER, measure, spacy_parse
     from faithbench.heads import HeadStatistics, cached_heads, count_heads, select, write_heads
     from faithbench.models import load_model
-    from faithbench.reporting import public_name
 
     name, revision = model_for(the_task, parsed, model)
     loaded = load_model(
@@ -207,7 +110,7 @@ def heads_command(
         relations, positions = measure(loaded, parsed.examples, spacy_parse, progress)
         facts = HeadStatistics(
             task=the_task.name,
-            model=public_name(loaded),
+            model=loaded.public_name,
             weights_sha256=loaded.weights_sha256,
             parser=f"{PARSER} {installed_version(PARSER)}",
             split=parsed.split,

@@ -13,8 +13,8 @@ from rich.text import Text
 from faithbench.data import Dataset
 from faithbench.display import heat_map
 from faithbench.encoding import encode
+from faithbench.finishing import Outcome
 from faithbench.models import Model
-from faithbench.run import Outcome
 from faithbench.single import say
 from faithbench.stats import PairedTest, holm, signed_rank
 from faithbench.types import Example

@@ -65,11 +65,11 @@ _ACROSS = 4
 def results_tables(records: Sequence[tuple[str, Record]]) -> list[Table]:
     """Lay out one line per metric and one column per explainer, four across at most.
 
-    Metrics that have no value for this task are left out. A cell holds the mean and half the
-    95% interval; the best mean of all explainers is bold.
+    A cell holds the mean and half the 95% interval, or "-" where no example has a value; the
+    best mean of all explainers is bold.
     """
     first = records[0][1]
-    names = [n for n in first.metrics if any(r.metrics[n].mean is not None for _, r in records)]
+    names = list(first.metrics)
     best = {name: _best([r.metrics[name] for _, r in records]) for name in names}
     tables = []
     for start in range(0, len(records), _ACROSS):
@@ -78,12 +78,17 @@ def results_tables(records: Sequence[tuple[str, Record]]) -> list[Table]:
         table.add_column("", no_wrap=True)
         for label, _ in block:
             table.add_column(Text(label), justify="right", overflow="fold", max_width=14)
+        family = ""
         for name in names:
+            facts = first.metrics[name]
+            if facts.family != family:
+                family = facts.family
+                table.add_row(Text(family + (" (proxy)" if facts.proxy else ""), style="dim"))
             cells = [_mean(record.metrics[name], best[name]) for _, record in block]
-            table.add_row(f"{TITLES.get(name, name)} {_arrow(first.metrics[name])}", *cells)
-        table.add_section()
-        table.add_row("seconds", *(_seconds(record) for _, record in block))
-        table.add_row("rows", *(f"{record.cost.forwards_per_example:g}" for _, record in block))
+            table.add_row(f"{TITLES.get(name, name)} {_arrow(facts)}", *cells)
+        table.add_row(Text("speed", style="dim"))
+        for title, cell in _SPEED.items():
+            table.add_row(f"{title} ↓", *(cell(record) for _, record in block))
         tables.append(table)
     tables[
         0
@@ -108,15 +113,43 @@ def caption(record: Record) -> str:
     unread = spans and spans.cut + spans.lost
     cut = f"; {model.truncated} texts were cut" if model.truncated else ""
     cut += f", with {unread} rationale spans" if cut and unread else ""
+    drop = (
+        ""
+        if model.tpr_drop is None
+        else f"; with the rationales erased it finds {model.tpr_drop:.1%} fewer labels (tpr_drop)"
+    )
     return (
-        f"model {escape(model.name)}{accuracy}{moved or ''}{cut}; ± is half the 95% interval; "
-        "seconds and rows through the network are the explainer's, per example"
+        f"model {escape(model.name)}{accuracy}{moved or ''}{cut}{drop}; ± is half the 95% "
+        "interval; speed is per example, the explainer alone"
     )
 
 
 def _seconds(record: Record) -> str:
-    seconds = record.timing.seconds_median
-    return "-" if seconds is None else f"{seconds:.2g}" if seconds < 0.1 else f"{seconds:.2f}"
+    seconds, ends = record.timing.seconds_median, record.timing.seconds_ci95
+    if seconds is None:
+        return "-"
+    if seconds < 0.001:
+        return "<.001"
+    half = f" ±{_short((ends[1] - ends[0]) / 2)}".replace("±0.", "±.") if ends else ""
+    return _short(seconds) + half
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.2g}" if seconds < 0.1 else f"{seconds:.2f}"
+
+
+def _megabytes(record: Record) -> str:
+    peak = record.timing.peak_memory_bytes
+    return "-" if peak is None else f"{peak / 1e6:.0f} MB"
+
+
+_SPEED: dict[str, Callable[[Record], str]] = {
+    "seconds": _seconds,
+    "peak_memory": _megabytes,
+    "forwards": lambda record: f"{record.cost.forwards_per_example:.4g}",
+    "backwards": lambda record: f"{record.cost.backwards_per_example:.4g}",
+    "forward_equivalents": lambda record: f"{record.cost.forward_equivalents_per_example:.4g}",
+}
 
 
 def _arrow(facts: MetricFacts) -> str:

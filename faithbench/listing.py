@@ -14,7 +14,7 @@ from rich.text import Text
 from faithbench.catalog import EXPLAINERS
 from faithbench.data import sources
 from faithbench.errors import FaithbenchError
-from faithbench.metrics import METRICS
+from faithbench.metrics import FAMILIES, METRICS
 from faithbench.plugins import Plugin, installed_plugins
 from faithbench.tasks import SOURCES, Task, load_task, task_names
 
@@ -82,18 +82,22 @@ def _plugin_line(plugin: Plugin) -> str:
 def show_metrics() -> None:
     """Print what each metric means, by family; those that run on request only come last."""
     table = Table(title="metrics", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("name", overflow="fold", max_width=21)
+    table.add_column("name", no_wrap=True)
     table.add_column("better", no_wrap=True)
     table.add_column("range", no_wrap=True)
     table.add_column("what it means")
-    for metric in sorted(METRICS.values(), key=lambda m: (m.family, m.on_request)):
-        request = " Runs if it is named." if metric.on_request else ""
-        table.add_row(
-            metric.name,
-            {True: "up", False: "down", None: "-"}[metric.higher_is_better],
-            f"{metric.low:.3g}..{metric.high:.3g}".replace("-inf..inf", "any"),
-            f"{metric.summary}{request} ({metric.family}, v{metric.version})",
-        )
+    for family in FAMILIES:
+        table.add_row(Text(family, style="bold"))
+        own = [metric for metric in METRICS.values() if metric.family == family]
+        for metric in sorted(own, key=lambda m: m.on_request):
+            request = " Runs if it is named." if metric.on_request else ""
+            version = f" Version {metric.version}." if metric.version > 1 else ""
+            table.add_row(
+                f" {metric.name}",
+                {True: "up", False: "down", None: "-"}[metric.higher_is_better],
+                f"{metric.low:.3g}..{metric.high:.3g}".replace("-inf..inf", "any"),
+                f"{metric.summary}{request}{version}",
+            )
     Console(highlight=False).print(table)
 
 

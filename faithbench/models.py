@@ -70,6 +70,11 @@ class Model:
         offset = int(config.pad_token_id or 0) + 1 if config.model_type in _OFFSET_POSITIONS else 0
         return min(positions - offset, int(self.tokenizer.model_max_length))
 
+    @property
+    def public_name(self) -> str:
+        """The name without any folder of this machine."""
+        return Path(self.name).name if Path(self.name).is_dir() else self.name
+
     def eager(self, dtype: torch.dtype | None = None) -> PreTrainedModel:
         """Return the network with readable attention, in `dtype`; made once, then kept."""
         dtype = dtype or self.dtype

@@ -1,4 +1,4 @@
-"""The record of one explainer x task x model x seed: its schema, and how it is read and written."""
+"""The record of one explainer x task x model: its schema, and how it is read and written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class SpanFacts(Facts):
 
 
 class TaskFacts(Facts):
-    """Which examples were explained; `rationale` says who marked them, if anyone."""
+    """Which examples were explained; `rationale` says who marked them, if anyone.
+
+    `rationale_share` is the mean share of words that are marked, of those the model reads.
+    """
 
     name: str
     version: int
@@ -45,6 +48,7 @@ class TaskFacts(Facts):
     data_sha256: str
     data_checked: bool
     rationale: Literal["human", "proxy", "none"]
+    rationale_share: float | None = None
     spans: SpanFacts | None = None
 
 
@@ -60,7 +64,8 @@ class PrecisionFacts(Facts):
 class ModelFacts(Facts):
     """Which network; `accuracy` (of answers: exact match) is on the evaluated examples.
 
-    `truncated` counts the texts that were cut.
+    `truncated` counts the texts that were cut. `tpr_drop` is how much of its true-positive rate
+    the network loses when the rationale's words are erased.
 
     `precision` compares a network in half precision with its float32 self.
     """
@@ -72,6 +77,7 @@ class ModelFacts(Facts):
     accuracy: float | None
     truncated: Count
     labels: tuple[str, ...]
+    tpr_drop: float | None = None
     precision: PrecisionFacts | None = None
 
 
@@ -90,16 +96,23 @@ class ExplainerFacts(Facts):
 
 
 class ProtocolFacts(Facts):
-    """How tokens were erased, how long texts were read, by which version of the protocol."""
+    """How tokens were erased, how long texts were read, by which version of the protocol.
+
+    `encoder` names the sentence encoder that found semantic neighbours, if there was one.
+    """
 
     version: int
     operator: Literal["mask", "delete", "pad"]
     erasure_token: str
     long: Literal["truncate", "window"] = "truncate"
+    encoder: str | None = None
 
 
 class MetricFacts(Facts):
-    """Summary of one metric; `skipped` counts the examples without a value."""
+    """Summary of one metric; `skipped` counts the examples without a value.
+
+    `proxy` marks agreement with rationales that no person marked: another column than theirs.
+    """
 
     version: int
     family: str
@@ -108,6 +121,7 @@ class MetricFacts(Facts):
     ci95: tuple[float, float] | None
     n: Count
     skipped: Count
+    proxy: bool = False
 
 
 class RowsFacts(Facts):
@@ -125,18 +139,31 @@ class RowsFacts(Facts):
 
 
 class CostFacts(Facts):
-    """Work that every machine counts alike: rows through the network."""
+    """Work that every machine counts alike: rows through the network.
+
+    The first two are the metrics'; the others the explainer's, per example and seed.
+    """
 
     rows_asked: Count
     distinct_rows: Count
     forwards_per_example: float
     backwards_per_example: float
+    forward_equivalents_per_example: float
 
 
 class TimingFacts(Facts):
-    """All that the clock said: the only part in which two identical runs differ."""
+    """What clock and memory said: the only part in which two identical runs differ.
 
-    seconds_median: float | None
+    `alone` is how many examples, spread over all lengths, were explained once more for this:
+    one at a time and warm, by this explainer alone, so that nobody beside it matters. Of them
+    come the median with its interval, and the highest memory above the loaded model.
+    `seconds_total` is what the run itself took, with shared passes counted in full.
+    """
+
+    alone: Count = 0
+    seconds_median: float | None = None
+    seconds_ci95: tuple[float, float] | None = None
+    peak_memory_bytes: Count | None = None
     seconds_total: float
 
 
@@ -164,7 +191,7 @@ class Record(Facts):
     task: TaskFacts
     model: ModelFacts
     explainer: ExplainerFacts
-    seed: int
+    seeds: tuple[int, ...]
     protocol: ProtocolFacts
     metrics: dict[str, MetricFacts]
     rows: RowsFacts

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 import faithbench
-from faithbench.data import Dataset
-from faithbench.encoding import Long
-from faithbench.erasure import Operator
+from faithbench.cells import Cell
 from faithbench.metrics import Metric
-from faithbench.models import Model
+from faithbench.plausibility import tpr_drop
 from faithbench.provenance import environment, source_state
 from faithbench.records import (
     CostFacts,
     ExplainerFacts,
     MetricFacts,
     ModelFacts,
-    PrecisionFacts,
     ProtocolFacts,
     Record,
     RowsFacts,
@@ -27,7 +23,6 @@ from faithbench.records import (
     TimingFacts,
 )
 from faithbench.rows import Row
-from faithbench.selection import Chosen
 from faithbench.stats import summarise
 
 PROTOCOL = 1
@@ -35,25 +30,22 @@ PROTOCOL = 1
 
 def make_record(
     *,
-    data: Dataset,
-    model: Model,
-    chosen: Chosen,
-    assets: dict[str, str],
-    metrics: Sequence[Metric],
-    operator: Operator,
-    seed: int,
+    cell: Cell,
     rows: Sequence[Row],
-    seconds: Sequence[float],
+    timing: TimingFacts,
     rows_file: tuple[str, str],
     truncated: int,
     threads: int,
-    long: Long = "truncate",
-    precision: PrecisionFacts | None = None,
     spans: SpanFacts | None = None,
+    rationale_share: float | None = None,
+    encoder: str | None = None,
 ) -> Record:
     """Summarise rows and add where they come from."""
-    n = len(rows)
-    erasure_token = "" if operator == "delete" else model.erasure_token(operator)[0]
+    job, chosen = cell.job, cell.chosen
+    data, model, n = job.data, job.model, len(rows)
+    erasure_token = "" if job.operator == "delete" else model.erasure_token(job.operator)[0]
+    forwards = sum(row.forwards for row in rows) / n
+    backwards = sum(row.backwards for row in rows) / n
     return Record(
         schema=1,
         task=TaskFacts(
@@ -66,53 +58,67 @@ def make_record(
             data_sha256=data.sha256,
             data_checked=data.checked,
             rationale=data.rationale,
+            rationale_share=None if rationale_share is None else round(rationale_share, 9),
             spans=spans,
         ),
         model=ModelFacts(
-            name=public_name(model),
+            name=model.public_name,
             revision=model.revision,
             weights_sha256=model.weights_sha256,
             dtype=str(model.dtype).removeprefix("torch."),
             accuracy=round(sum(row.right for row in rows) / n, 6),
             truncated=truncated,
             labels=model.labels,
-            precision=precision,
+            tpr_drop=_tpr_drop(rows),
+            precision=job.precision,
         ),
         explainer=ExplainerFacts(
             name=chosen.name,
             package=chosen.package,
             version=chosen.version,
             settings=dict(chosen.settings),
-            assets=assets,
+            assets=cell.assets,
             largest_gap=max((abs(row.gap) for row in rows if row.gap is not None), default=None),
         ),
-        seed=seed,
+        seeds=cell.seeds,
         protocol=ProtocolFacts(
-            version=PROTOCOL, operator=operator, erasure_token=erasure_token, long=long
+            version=PROTOCOL,
+            operator=job.operator,
+            erasure_token=erasure_token,
+            long=job.long,
+            encoder=encoder,
         ),
-        metrics={metric.name: _metric_facts(metric, rows) for metric in metrics},
+        metrics={
+            metric.name: _metric_facts(metric, rows, data.rationale == "proxy")
+            for metric in job.metrics
+            if metric.name in rows[0].values
+        },
         rows=RowsFacts(file=rows_file[0], sha256=rows_file[1]),
         cost=CostFacts(
             rows_asked=sum(row.rows_asked for row in rows),
             distinct_rows=sum(row.distinct_rows for row in rows),
-            forwards_per_example=round(sum(row.forwards for row in rows) / n, 6),
-            backwards_per_example=round(sum(row.backwards for row in rows) / n, 6),
+            forwards_per_example=round(forwards, 6),
+            backwards_per_example=round(backwards, 6),
+            forward_equivalents_per_example=round(forwards + 2 * backwards, 6),
         ),
-        timing=TimingFacts(
-            seconds_median=statistics.median(seconds) if seconds else None,
-            seconds_total=sum(seconds),
-        ),
+        timing=timing,
         environment=environment(str(model.device), threads),
         source=source_state(Path(faithbench.__file__).parents[1]),
     )
 
 
-def public_name(model: Model) -> str:
-    """Return a model's name without any folder of this machine."""
-    return Path(model.name).name if Path(model.name).is_dir() else model.name
+def _tpr_drop(rows: Sequence[Row]) -> float | None:
+    """Compare how often the label is found with and without the rationale's words."""
+    pairs = [
+        (row.right, row.right_without_rationale)
+        for row in rows
+        if row.right_without_rationale is not None
+    ]
+    drop = tpr_drop([before for before, _ in pairs], [after for _, after in pairs])
+    return None if drop is None else round(drop, 9)
 
 
-def _metric_facts(metric: Metric, rows: Sequence[Row]) -> MetricFacts:
+def _metric_facts(metric: Metric, rows: Sequence[Row], proxy: bool) -> MetricFacts:
     mean, interval, n, skipped = summarise([row.values[metric.name] for row in rows])
     return MetricFacts(
         version=metric.version,
@@ -122,4 +128,5 @@ def _metric_facts(metric: Metric, rows: Sequence[Row]) -> MetricFacts:
         ci95=interval,
         n=n,
         skipped=skipped,
+        proxy=proxy and metric.family == "plausibility",
     )

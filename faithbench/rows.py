@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
-from pydantic import ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from faithbench.errors import FaithbenchError
 from faithbench.files import parse_json
@@ -25,7 +25,10 @@ class Row(Facts):
     """What was found for one example; `tokens` and `scores` are those of its evidence.
 
     `target` is the predicted class, or the positions of the predicted answer's first and last
-    token; `right` says whether it is the label, or an accepted answer.
+    token; `right` says whether it is the label, or an accepted answer, and
+    `right_without_rationale` whether the label is still found when the rationale is erased.
+    Under several seeds, `scores` are those of the first and `more_scores` those of the others;
+    `values` are then means over the seeds, and `by_seed` has each metric's value for each.
     """
 
     id: str
@@ -35,7 +38,10 @@ class Row(Facts):
     probability: float
     tokens: tuple[str, ...]
     scores: tuple[float, ...]
+    more_scores: tuple[tuple[float, ...], ...] = ()
     values: dict[str, float | None]
+    by_seed: dict[str, tuple[float | None, ...]] = Field(default={})
+    right_without_rationale: bool | None = None
     rows_asked: Count
     distinct_rows: Count
     forwards: Count
@@ -44,8 +50,9 @@ class Row(Facts):
 
     @model_validator(mode="after")
     def _one_score_per_token(self) -> Self:
-        if len(self.tokens) != len(self.scores):
-            raise ValueError(f"{len(self.scores)} scores for {len(self.tokens)} tokens")
+        for scores in (self.scores, *self.more_scores):
+            if len(self.tokens) != len(scores):
+                raise ValueError(f"{len(scores)} scores for {len(self.tokens)} tokens")
         return self
 
 
@@ -67,42 +74,69 @@ def make_row(
     right: bool,
     probability: float,
     tokens: Sequence[str],
-    scores: Sequence[float] | Floats,
-    values: Mapping[str, float | None],
+    scores: Sequence[Sequence[float] | Floats],
+    values: Sequence[Mapping[str, float | None]],
     rows_asked: int,
     distinct_rows: int,
     forwards: int,
     backwards: int,
     gap: float | None = None,
+    right_without_rationale: bool | None = None,
 ) -> Row:
     """Build a row, scores to 7 significant digits, probability and values to 9 decimals.
 
-    Rounded, so that last-bit noise of a device does not reach the file.
+    `scores` and `values` have an entry per seed. All is rounded, so that last-bit noise of a
+    device does not reach the file.
     """
-    if len(tokens) != len(scores):
-        raise FaithbenchError(
-            f"example {id!r}: {len(scores)} scores for {len(tokens)} erasable tokens; "
-            "an explainer returns one score per token"
-        )
+    for own in scores:
+        if len(tokens) != len(own):
+            raise FaithbenchError(
+                f"example {id!r}: {len(own)} scores for {len(tokens)} erasable tokens; "
+                "an explainer returns one score per token"
+            )
+        _check_finite(id, "a score", own)
     _check_finite(id, "probability", [probability])
-    _check_finite(id, "a score", scores)
-    for name, value in values.items():
-        _check_finite(id, f"value {name!r}", [] if value is None else [value])
-    return Row(
+    first, *others = (tuple(significant(score, 7) for score in own) for own in scores)
+    row = Row(
         id=id,
         target=target,
         label=int(label),
         right=right,
         probability=decimals(probability),
         tokens=tuple(tokens),
-        scores=tuple(significant(score, 7) for score in scores),
-        values={name: None if v is None else decimals(v) for name, v in values.items()},
+        scores=first,
+        more_scores=tuple(others),
+        values={},
+        right_without_rationale=right_without_rationale,
         rows_asked=rows_asked,
         distinct_rows=distinct_rows,
         forwards=forwards,
         backwards=backwards,
         gap=None if gap is None else significant(gap, 7),
     )
+    return add_values(row, {name: [own[name] for own in values] for name in values[0]})
+
+
+def add_values(row: Row, values: Mapping[str, Sequence[float | None]]) -> Row:
+    """Return a row with more metrics: each one's value under every seed, or a single value."""
+    rounded = {
+        name: tuple(None if value is None else decimals(value) for value in own)
+        for name, own in values.items()
+    }
+    for name, own in rounded.items():
+        _check_finite(row.id, f"value {name!r}", [value for value in own if value is not None])
+    return row.model_copy(
+        update={
+            "values": row.values | {name: _mean(own) for name, own in rounded.items()},
+            "by_seed": row.by_seed | {n: own for n, own in rounded.items() if len(own) > 1},
+        }
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean over the seeds that have a value."""
+    present = [value for value in values if value is not None]
+    return decimals(math.fsum(present) / len(present)) if present else None
 
 
 def _check_finite(example: str, name: str, numbers: Iterable[float]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from faithbench.erasure import Operator
 from faithbench.forward import Engine, Row
-from faithbench.metrics import Metric
+from faithbench.metrics import CaseMetric
 from faithbench.targets import erasable_places, gold_tokens, read_answers
 from faithbench.types import Answers, Attribution, Bools, Case
 from faithbench.windows import erased_rows
@@ -36,7 +36,7 @@ class _Request:
     """The rows one metric wants of one attribution, and the answers so far."""
 
     owner: int
-    metric: Metric
+    metric: CaseMetric
     case: Case
     plan: Bools
     answers: Answers = field(default_factory=lambda: NO_ANSWERS)
@@ -65,7 +65,7 @@ def score(
     engine: Engine,
     attributions: Sequence[Attribution],
     log_f: Sequence[float],
-    metrics: Sequence[Metric],
+    metrics: Sequence[CaseMetric],
     operator: Operator,
     bounds: Sequence[Bounds | None] | None = None,
 ) -> list[Scored]:

@@ -29,7 +29,7 @@ class Prediction:
 def predictions(engine: Engine, encodings: Sequence[Encoding]) -> list[Prediction]:
     """Predict the full inputs: the likeliest class, or the likeliest answer."""
     if len(engine.model.heads) == 1:
-        answers = _classes(engine, [rows_of(encoding) for encoding in encodings])
+        answers = classes(engine, [rows_of(encoding) for encoding in encodings])
         targets = [int(t) for t in np.argmax(answers, axis=1)]
         return [
             Prediction(target, float(answer[target]), target == encoding.example.label)
@@ -57,7 +57,7 @@ def read_answers(
     `encodings` and `targets` are those of the full inputs they were made from.
     """
     if len(engine.model.heads) == 1:
-        answers = _classes(engine, inputs)
+        answers = classes(engine, inputs)
         own = np.array(targets, dtype=np.int64)
         return Answers(answers[np.arange(len(inputs)), own], answers.argmax(axis=1) == own)
     rows = [first for (first,) in inputs]
@@ -80,7 +80,7 @@ def rows_of(encoding: Encoding) -> list[Row]:
     return [(part.ids, part.types) for part in parts_of(encoding)]
 
 
-def _classes(engine: Engine, inputs: Sequence[Sequence[Row]]) -> Floats:
+def classes(engine: Engine, inputs: Sequence[Sequence[Row]]) -> Floats:
     """Return log-probabilities of the classes; of several windows, of their mean probability."""
     answers = engine.log_probabilities([row for rows in inputs for row in rows])
     counts = np.array([len(rows) for rows in inputs])

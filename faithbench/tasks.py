@@ -29,7 +29,11 @@ Placed = tuple[str, object]
 
 
 class Task(Closed):
-    """One task file. `evidence` says which text may be erased."""
+    """One task file. `evidence` says which text may be erased.
+
+    A `rationale_unit` of sentences says that those who marked it thought in them: agreement is
+    then measured on sentences too.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
     version: Annotated[StrictInt, Field(ge=1)]
@@ -39,6 +43,7 @@ class Task(Closed):
     evidence: Literal["text", "text_b", "both"] = "text"
     rationale: Rationale = "none"
     rationale_note: str = ""
+    rationale_unit: Literal["words", "sentences"] = "words"
     licence: str = ""
     citation: str = ""
     folder: FolderSource | None = None

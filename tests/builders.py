@@ -27,8 +27,9 @@ ROWS: list[dict[str, Any]] = [
 KEY = "ab12"
 HEAD = b'{"faithbench_rows":1,"key":"ab12"}\n'
 LINE = (
-    '{"backwards":1,"distinct_rows":7,"forwards":2,"gap":null,"id":"e1","label":0,"probability":0.333333333,'
-    '"right":false,"rows_asked":9,"scores":[0.1,-2.0],"target":1,"tokens":["\u2028é","b\\n"],'
+    '{"backwards":1,"by_seed":{},"distinct_rows":7,"forwards":2,"gap":null,"id":"e1","label":0,'
+    '"more_scores":[],"probability":0.333333333,"right":false,"right_without_rationale":null,'
+    '"rows_asked":9,"scores":[0.1,-2.0],"target":1,"tokens":["\u2028é","b\\n"],'
     '"values":{"aopc":null,"lodds":0.0}}\n'
 ).encode()
 
@@ -85,6 +86,7 @@ def row(example: str = "e1", **parts: Any) -> Row:
     }
     given |= parts
     given.setdefault("right", given["target"] == given["label"])
+    given |= {"scores": [given["scores"]], "values": [given["values"]]}
     return make_row(id=example, **given)
 
 

@@ -109,7 +109,7 @@ def test_finish_gives_the_bytes_of_an_unbroken_run(path: Path) -> None:
     order = ["e3", "e1", "e2"]
     with open_rows(path, KEY) as file:
         file.append([(row(example), 1.0) for example in order])
-        whole = file.finish(order)
+        whole = file.finish([row(example) for example in order])
     expected = HEAD + line("e3") + line("e1") + line("e2")
     assert path.read_bytes() == expected and whole == hashlib.sha256(expected).hexdigest()
     with open_rows(path, KEY, fresh=True) as file:
@@ -118,13 +118,14 @@ def test_finish_gives_the_bytes_of_an_unbroken_run(path: Path) -> None:
     with open_rows(path, KEY) as file:
         assert file.seconds == {}
         file.append([(row("e1"), 1.0), (row("e3"), 3.0)])
-        assert file.finish(order) == whole
+        assert file.finish([row(example) for example in order]) == whole
     assert path.read_bytes() == expected
     assert times_path(path).read_bytes() == (
         b'{"id":"e3","seconds":3.0}\n{"id":"e1","seconds":1.0}\n'
     )
     with open_rows(path, KEY) as file:
-        assert file.finish(order) == whole, "a finished file can be finished again"
+        again = [file.done[example] for example in order]
+        assert file.finish(again) == whole, "a finished file can be finished again"
     assert len(list(path.parent.iterdir())) == 2
 
 
@@ -140,7 +141,7 @@ def test_finish_needs_exactly_the_examples(path: Path, order: list[str], message
     with open_rows(path, KEY) as file:
         file.append([(row(), 1.0)])
         with pytest.raises(FaithbenchError, match=message):
-            file.finish(order)
+            file.finish([row(example) for example in order])
     assert path.read_bytes() == HEAD + LINE
 
 
@@ -177,7 +178,7 @@ def test_a_killed_run_keeps_what_it_acknowledged(path: Path) -> None:
         assert kept == everything[: len(kept)] and len(kept) >= 39 * 3
         assert set(file.seconds) == set(kept)
         file.append([(row("last"), 1.0)])
-        file.finish([*kept, "last"])
+        file.finish([file.done[example] for example in (*kept, "last")])
     assert [found.id for found in read_rows(path)] == [*kept, "last"]
 
 
@@ -226,7 +227,7 @@ def test_a_full_disk_leaves_no_half_line(path: Path, monkeypatch: pytest.MonkeyP
             with pytest.raises(FaithbenchError, match=r"cannot write rows file .*No space left"):
                 file.append([(row("e2"), 1.0)])
             with pytest.raises(FaithbenchError, match=r"cannot write rows file .*No space left"):
-                file.finish(["e1"])
+                file.finish([row("e1")])
         assert (path.read_bytes(), times_path(path).read_bytes()) == before
         assert list(file.done) == ["e1"]
         file.append([(row("e2"), 1.0)])

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from faithbench.cells import Cell, Job
 from faithbench.comparison import comparison_lines, show_examples
 from faithbench.data import Dataset, load_dataset
+from faithbench.finishing import Outcome
 from faithbench.metrics import find_metrics
+from faithbench.records import TimingFacts
 from faithbench.reporting import make_record
-from faithbench.run import Outcome
 from faithbench.selection import find_explainers
 from tests.builders import ROWS, make_task, put, row
 
@@ -30,23 +32,19 @@ def data(tmp_path: Path) -> Dataset:
 
 
 @pytest.fixture
-def outcome(data: Dataset, tiny_model: Any) -> Build:
+def outcome(data: Dataset, tiny_model: Any, tmp_path: Path) -> Build:
     def build(label: str, aopc: Sequence[float | None], lodds: Sequence[float | None]) -> Outcome:
         rows = tuple(
             row(f"e{i}", values={"aopc": a, "lodds": b})
             for i, (a, b) in enumerate(zip(aopc, lodds, strict=True))
         )
         (chosen,) = find_explainers(label)
+        metrics = find_metrics("aopc,lodds")
+        job = Job(data, tiny_model(), (chosen,), metrics, tmp_path, seeds=1)
         record = make_record(
-            data=data,
-            model=tiny_model(),
-            chosen=chosen,
-            assets={},
-            metrics=find_metrics("aopc,lodds"),
-            operator="mask",
-            seed=0,
+            cell=Cell(job, chosen),
             rows=rows,
-            seconds=[],
+            timing=TimingFacts(seconds_total=0),
             rows_file=("x.rows.jsonl", "ab"),
             truncated=0,
             threads=1,

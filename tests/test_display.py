@@ -56,7 +56,7 @@ def make_record(
             "settings": {},
             "assets": {},
         },
-        "seed": 0,
+        "seeds": (0,),
         "protocol": {"version": 1, "operator": "mask", "erasure_token": "[MASK]"},
         "metrics": {
             "aopc": {**facts, "higher_is_better": True, "mean": aopc, "ci95": spread},
@@ -67,9 +67,16 @@ def make_record(
             "rows_asked": 18,
             "distinct_rows": 9,
             "forwards_per_example": 2.0,
-            "backwards_per_example": 2.0,
+            "backwards_per_example": 1.0,
+            "forward_equivalents_per_example": 4.0,
         },
-        "timing": {"seconds_median": seconds, "seconds_total": 60.0},
+        "timing": {
+            "alone": 10,
+            "seconds_median": seconds,
+            "seconds_ci95": None if seconds is None else (0.03, 0.035),
+            "peak_memory_bytes": None if seconds is None else 12_345_678,
+            "seconds_total": 60.0,
+        },
         "environment": {
             "packages": {},
             "python": "3.11",
@@ -107,8 +114,11 @@ def test_table_fits_80_columns_with_long_names() -> None:
     # Four explainers across, the fifth below; names fold and numbers stay whole.
     assert cells_of(text, "AOPC ↑") == ["AOPC ↑", *["0.433 ±.120"] * 4]
     assert cells_of(text, "LOdds ↓") == ["LOdds ↓", *["-11.287"] * 4]
-    assert cells_of(text, "seconds") == ["seconds", *["0.033"] * 4]
-    assert cells_of(text, "rows") == ["rows", *["2"] * 4]
+    assert cells_of(text, "seconds") == ["seconds ↓", *["0.033 ±.0025"] * 4]
+    assert cells_of(text, "peak_memory") == ["peak_memory ↓", *["12 MB"] * 4]
+    assert cells_of(text, "forwards") == ["forwards ↓", *["2"] * 4]
+    assert cells_of(text, "backwards") == ["backwards ↓", *["1"] * 4]
+    assert cells_of(text, "forward_equivalents") == ["forward_equivalents ↓", *["4"] * 4]
     assert [line.split()[-1] for line in lines if line.startswith("AOPC")][1] == "±.120"
     assert "gae" in text and "random" in text
 
@@ -117,15 +127,16 @@ def test_table_without_a_mean_or_a_time() -> None:
     one, other = make_record(None, -0.624, seconds=None), make_record(0.2, -0.6)
     text = table_of(("random", one), ("gae", other))
     assert cells_of(text, "AOPC ↑") == ["AOPC ↑", "-", "0.200 ±.120"]
-    assert cells_of(text, "seconds") == ["seconds", "-", "0.033"]
-    # A metric that nobody has a value of has no line.
-    assert "AOPC" not in table_of(("random", one))
+    assert cells_of(text, "seconds") == ["seconds ↓", "-", "0.033 ±.0025"]
+    assert cells_of(text, "peak_memory") == ["peak_memory ↓", "-", "12 MB"]
+    # A metric that was asked for and has no value anywhere says so: a dash is not 0.
+    assert cells_of(table_of(("random", one)), "AOPC") == ["AOPC ↑", "-"]
 
 
 def test_best_of_each_metric_is_bold() -> None:
     records = [("a", make_record(0.4, -0.5)), ("b", make_record(0.2, -0.7))]
     (table,) = results_tables(records)
-    first, second = ([cell.style for cell in list(c.cells)[:2]] for c in table.columns[1:])
+    first, second = ([cell.style for cell in list(c.cells)[1:3]] for c in table.columns[1:])
     assert first == ["bold", ""] and second == ["", "bold"]
 
 
@@ -135,7 +146,7 @@ def test_the_best_is_that_of_all_blocks() -> None:
         cell.style
         for table in results_tables(records)
         for column in table.columns[1:]
-        for cell in list(column.cells)[:1]
+        for cell in list(column.cells)[1:2]
     ]
     assert styles == ["", "", "", "", "", "bold"]
 

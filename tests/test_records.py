@@ -29,6 +29,7 @@ METRIC = {
     "ci95": [0.0, 0.5],
     "n": 2,
     "skipped": 1,
+    "proxy": False,
 }
 DATA: dict[str, Any] = {
     "schema": 1,
@@ -42,6 +43,7 @@ DATA: dict[str, Any] = {
         "data_sha256": SHA,
         "data_checked": True,
         "rationale": "proxy",
+        "rationale_share": 0.25,
         "spans": {"whole": 3, "cut": 1, "lost": 0},
     },
     "model": {
@@ -52,6 +54,7 @@ DATA: dict[str, Any] = {
         "accuracy": 1,
         "truncated": 0,
         "labels": ["négatif", "positive"],
+        "tpr_drop": None,
         "precision": None,
     },
     "explainer": {
@@ -62,8 +65,14 @@ DATA: dict[str, Any] = {
         "assets": {"heads.json": SHA},
         "largest_gap": 0.25,
     },
-    "seed": 0,
-    "protocol": {"version": 1, "operator": "mask", "erasure_token": "[MASK]", "long": "truncate"},
+    "seeds": [0],
+    "protocol": {
+        "version": 1,
+        "operator": "mask",
+        "erasure_token": "[MASK]",
+        "long": "truncate",
+        "encoder": None,
+    },
     "metrics": {"aopc": METRIC},
     "rows": {"file": "a.jsonl", "sha256": SHA},
     "cost": {
@@ -71,8 +80,15 @@ DATA: dict[str, Any] = {
         "distinct_rows": 7,
         "forwards_per_example": 3,
         "backwards_per_example": 0,
+        "forward_equivalents_per_example": 3,
     },
-    "timing": {"seconds_median": None, "seconds_total": 0.5},
+    "timing": {
+        "alone": 0,
+        "seconds_median": None,
+        "seconds_ci95": None,
+        "peak_memory_bytes": None,
+        "seconds_total": 0.5,
+    },
     "environment": {
         "packages": {"numpy": "2.0"},
         "python": "3.11.7",
@@ -220,21 +236,21 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_older_records_are_upgraded_step_by_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def add_seed(old: dict[str, Any]) -> dict[str, Any]:
-        return {**old, "seed": old["start"]}
+    def add_seeds(old: dict[str, Any]) -> dict[str, Any]:
+        return {**old, "seeds": [old["start"]]}
 
     def drop_start(old: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in old.items() if key != "start"}
 
-    monkeypatch.setattr(records, "UPGRADES", {-1: add_seed, 0: drop_start})
-    old = {key: value for key, value in changed(schema=-1, start=7).items() if key != "seed"}
-    assert read(saved(tmp_path, json.dumps(old))) == Record.model_validate(changed(seed=7))
+    monkeypatch.setattr(records, "UPGRADES", {-1: add_seeds, 0: drop_start})
+    old = {key: value for key, value in changed(schema=-1, start=7).items() if key != "seeds"}
+    assert read(saved(tmp_path, json.dumps(old))) == Record.model_validate(changed(seeds=(7,)))
 
 
 def test_records_hold_no_nan_and_stay_as_made() -> None:
     record = Record.model_validate(DATA)
     with pytest.raises(ValidationError, match="frozen"):
-        record.seed = 1
+        record.seeds = (1,)
     with pytest.raises(ValidationError, match="finite"):
         Record.model_validate(changed(timing={"seconds_median": None, "seconds_total": np.nan}))
     for name in ("", ".", "..", "/a", "b/a", "C:\\a"):

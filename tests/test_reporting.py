@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from faithbench.cells import Cell, Job
 from faithbench.data import load_dataset
 from faithbench.metrics import find_metrics
-from faithbench.records import Record, dumps
-from faithbench.reporting import make_record, public_name
+from faithbench.records import Record, TimingFacts, dumps
+from faithbench.reporting import make_record
+from faithbench.rows import Row
 from faithbench.selection import find_explainers
 from tests.builders import ROWS, make_task, put, row
 
@@ -19,29 +21,30 @@ from tests.builders import ROWS, make_task, put, row
 @pytest.fixture
 def make(tmp_path: Path, tiny_model: Any) -> Any:
     put(tmp_path, ROWS)
-    data = load_dataset(make_task(), folder=tmp_path)
+    job = Job(
+        data=load_dataset(make_task(), folder=tmp_path),
+        model=tiny_model(),
+        explainers=find_explainers("lrp-mask:mask=ones,seed=3"),
+        metrics=find_metrics("aopc,lodds"),
+        results=tmp_path,
+        seed=7,
+    )
     rows = [
         row("a", target=1, label=1, values={"aopc": 0.5, "lodds": -1.0}, forwards=1, backwards=1),
         row("b", target=1, label=0, values={"aopc": None, "lodds": -2.0}, forwards=2, backwards=0),
         row("c", target=0, label=0, values={"aopc": 0.1, "lodds": -4.5}, forwards=2, backwards=1),
     ]
 
-    def build(**changes: Any) -> Record:
-        given: dict[str, Any] = {
-            "data": data,
-            "model": tiny_model(),
-            "chosen": find_explainers("lrp-mask:mask=ones,seed=3")[0],
-            "assets": {"heads": "ab"},
-            "metrics": find_metrics("aopc,lodds"),
-            "operator": "mask",
-            "seed": 7,
-            "rows": rows,
-            "seconds": [0.5, 0.1, 0.3],
-            "rows_file": ("x.rows.jsonl", "cd"),
-            "truncated": 2,
-            "threads": 4,
-        }
-        return make_record(**{**given, **changes})
+    def build(rows: list[Row] = rows, **changes: Any) -> Record:
+        cell = Cell(replace(job, **changes), job.explainers[0])
+        return make_record(
+            cell=cell,
+            rows=rows,
+            timing=TimingFacts(seconds_total=0.9),
+            rows_file=("x.rows.jsonl", "cd"),
+            truncated=2,
+            threads=4,
+        )
 
     return build
 
@@ -61,16 +64,16 @@ def test_summary_by_hand(make: Any) -> None:
         "distinct_rows": 21,
         "forwards_per_example": 1.666667,
         "backwards_per_example": 0.666667,
+        "forward_equivalents_per_example": 3.0,
     }
-    assert record.timing.seconds_median == 0.3
-    assert record.timing.seconds_total == pytest.approx(0.9)
-    assert (record.task.n, record.seed, record.environment.threads) == (3, 7, 4)
+    assert record.timing == TimingFacts(seconds_total=0.9)
+    assert (record.task.n, record.seeds, record.environment.threads) == (3, (7,), 4)
     assert (record.rows.file, record.rows.sha256) == ("x.rows.jsonl", "cd")
 
 
 def test_explainer_and_protocol(make: Any) -> None:
     record = make()
-    assert record.explainer.name == "lrp-mask" and record.explainer.assets == {"heads": "ab"}
+    assert record.explainer.name == "lrp-mask"
     # Those that were given, and those that were not.
     asked = {"mask": "ones", "seed": 3, "thresholds": "calibrated", "released": False}
     assert asked.items() <= record.explainer.settings.items()
@@ -79,12 +82,23 @@ def test_explainer_and_protocol(make: Any) -> None:
     assert record.protocol.version == 1
 
 
-def test_lost_times_are_counted_out(make: Any) -> None:
-    assert make(seconds=[0.5, 0.1]).timing.model_dump() == {
-        "seconds_median": 0.3,
-        "seconds_total": 0.6,
-    }
-    assert make(seconds=[]).timing.model_dump() == {"seconds_median": None, "seconds_total": 0}
+def test_the_true_positive_rate_falls_by_what_rationales_hold_up(make: Any) -> None:
+    """Right on three of the four that have a rationale; without it on one: two thirds less."""
+    before = [True, True, True, False, True]
+    after = [True, False, False, False, None]
+    rows = [
+        row(f"e{i}", right=r, right_without_rationale=w)
+        for i, (r, w) in enumerate(zip(before, after, strict=True))
+    ]
+    assert make(rows).model.tpr_drop == 0.666666667
+    assert make().model.tpr_drop is None
+
+
+def test_agreement_with_a_proxy_is_marked(make: Any) -> None:
+    """The task's rationales are proxies: only agreement with them is another column."""
+    rows = [row("a", values={"aopc": 0.5, "auprc": 0.25})]
+    facts = make(rows, metrics=find_metrics("aopc,auprc,seconds")).metrics
+    assert {name: found.proxy for name, found in facts.items()} == {"aopc": False, "auprc": True}
 
 
 def test_public_name_strips_folders(make: Any, tmp_path: Path, tiny_model: Any) -> None:
@@ -92,7 +106,7 @@ def test_public_name_strips_folders(make: Any, tmp_path: Path, tiny_model: Any) 
     folder.mkdir(parents=True)
     model = tiny_model()
     names = [str(folder), f"{folder}/", "bundled:sst2", "textattack/bert-base-uncased-SST-2"]
-    assert [public_name(replace(model, name=name)) for name in names] == [
+    assert [replace(model, name=name).public_name for name in names] == [
         "my-bert",
         "my-bert",
         "bundled:sst2",

@@ -102,5 +102,5 @@ def test_any_row_survives(
     before = path.read_bytes()
     assert read_rows(path) == (made,)
     with open_rows(path, KEY) as file:
-        file.finish([example])
+        file.finish([made])
     assert path.read_bytes() == before

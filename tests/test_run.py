@@ -22,7 +22,7 @@ import pytest
 import torch
 
 import faithbench
-from faithbench import run as run_module
+from faithbench import finishing
 from faithbench.cells import Job
 from faithbench.checkpoint import RowsFile
 from faithbench.data import load_dataset
@@ -80,6 +80,7 @@ def job(tmp_path: Path, tiny_model: Any) -> Job:
         explainers=find_explainers(EXPLAINERS),
         metrics=find_metrics("aopc,lodds"),
         results=tmp_path / "results",
+        seeds=1,
         chunk=3,
     )
 
@@ -124,6 +125,7 @@ def test_record_says_what_was_done(job: Job) -> None:
         "data_sha256": job.data.sha256,
         "data_checked": False,
         "rationale": "proxy",
+        "rationale_share": None,
         "spans": {"whole": 0, "cut": 0, "lost": 0},
     }
     encoded = [
@@ -147,8 +149,9 @@ def test_record_says_what_was_done(job: Job) -> None:
         "operator": "mask",
         "erasure_token": "[MASK]",
         "long": "truncate",
+        "encoder": None,
     }
-    assert record.seed == 0 and record.environment.threads == torch.get_num_threads()
+    assert record.seeds == (0,) and record.environment.threads == torch.get_num_threads()
     assert [o.record.explainer.name for o in (random, attention, relevance)] == [
         "random",
         "attention",
@@ -367,7 +370,7 @@ def test_interrupted_between_two_explainers_of_a_chunk(
 def test_interrupted_while_finishing(
     job: Job, expected: tuple[dict[str, Any], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = run_module.write
+    write = finishing.write
 
     def failing(record: Any, path: Path) -> None:
         if record.explainer.name == "attention":
@@ -375,7 +378,7 @@ def test_interrupted_while_finishing(
         write(record, path)
 
     with monkeypatch.context() as patch, pytest.raises(StoppedError):
-        patch.setattr(run_module, "write", failing)
+        patch.setattr(finishing, "write", failing)
         run(job, quiet)
     assert [p.name[:6] for p in job.results.rglob("*.json")] == ["random"]
     run(job, quiet)
@@ -395,6 +398,7 @@ def test_finished_results_are_computed_anew_and_replaced(
 
 def command(results: Path) -> list[str]:
     words = "run --explainer random,attention --task sst2 --source bundled --limit 24 --batch 4"
+    words += " --metrics aopc,lodds,iou_lexical --seeds 1 --no-human"
     return [sys.executable, "-m", "faithbench.cli", *words.split(), "--results", str(results)]
 
 

@@ -15,7 +15,7 @@ from faithbench.attribution import attribute
 from faithbench.encoding import inputs_of
 from faithbench.evaluation import predict
 from faithbench.forward import Engine
-from faithbench.metrics import METRICS, Metric, find_metrics, no_rows
+from faithbench.metrics import METRICS, CaseMetric, case_metrics, find_metrics, no_rows
 from faithbench.models import Model
 from faithbench.ranking import rank
 from faithbench.scoring import WAVE, case_of, score
@@ -122,7 +122,9 @@ def test_rows_of_the_full_table(tokenizer: Any) -> None:
     attribution = attribution_of(bag_encoding(range(10)), scores, 1)
     (full,) = predictions(engine, [attribution.encoding])
     before = engine.distinct
-    (scored,) = score(engine, [attribution], [full.log_f], find_metrics("all"), "mask")
+    (scored,) = score(
+        engine, [attribution], [full.log_f], case_metrics(find_metrics("all")), "mask"
+    )
     assert scored.rows_asked == 9 + 9 + 5 + 5 + 20 + 1 + 1 + 1 + 10
     assert scored.distinct_rows == 9 + 3 + 1 + 1 + 1 + 9 == 24
     assert engine.distinct - before == 24
@@ -133,7 +135,9 @@ def test_rows_of_the_full_table(tokenizer: Any) -> None:
     }
     # Another explainer of the same input adds nothing if its ranking is the same.
     again = attribution_of(attribution.encoding, np.array(scores) * 2, 1)
-    both = score(engine, [attribution, again], [full.log_f] * 2, find_metrics("all"), "mask")
+    both = score(
+        engine, [attribution, again], [full.log_f] * 2, case_metrics(find_metrics("all")), "mask"
+    )
     assert engine.distinct - before == 24
     assert both[0] == both[1] == scored
 
@@ -187,8 +191,10 @@ def test_a_metric_gets_the_rows_it_planned(tiny_model: Any, batch_of: Any) -> No
     engine = Engine(model)
     full = full_of(engine, batch)
 
-    def fact(name: str, plan: Any, value: Any) -> Metric:
-        return Metric(name, "stability", True, -math.inf, math.inf, 1, "Made up.", plan, value)
+    def fact(name: str, plan: Any, value: Any) -> CaseMetric:
+        return CaseMetric(
+            name, "stability", True, -math.inf, math.inf, 1, "Made up.", plan=plan, score=value
+        )
 
     def blank(case: Case) -> Any:
         keep = np.ones((1, len(case.every_score)), dtype=bool)
@@ -232,7 +238,9 @@ def test_a_metric_sees_the_case(tiny_model: Any, batch_of: Any) -> None:
         seen.append(case)
         return 0.0
 
-    spy = Metric("spy", "stability", True, 0, 1, 1, "Look.", METRICS["aopc"].plan, look)
+    spy = CaseMetric(
+        "spy", "stability", True, 0, 1, 1, "Look.", plan=METRICS["aopc"].plan, score=look
+    )
     found = attributions_of(model, batch)
     bounds = [(0.0, 1.0), None, (0.25, 0.5)]
     score(engine, found, full, [spy], "mask", bounds)

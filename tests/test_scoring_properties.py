@@ -14,7 +14,7 @@ from protocol import TABLE, same, table
 
 from faithbench.attribution import attribute
 from faithbench.forward import Engine
-from faithbench.metrics import METRICS, find_metrics
+from faithbench.metrics import METRICS, case_metrics, find_metrics
 from faithbench.models import Model
 from faithbench.scoring import Scored, score
 from faithbench.selection import find_explainers
@@ -22,7 +22,7 @@ from faithbench.targets import predictions
 from faithbench.types import Attribution
 
 ALL = [METRICS[name] for name in TABLE]
-EVERY = [metric for metric in METRICS.values() if not metric.needs_bounds]
+EVERY = [metric for metric in case_metrics(METRICS.values()) if not metric.needs_bounds]
 # Metrics that only the order of the scores decides.
 BY_ORDER = [
     METRICS[name] for name in TABLE if name not in ("delta_log_odds_neg", "tau_loo", "fi_entropy")
@@ -137,7 +137,7 @@ def test_scores_of_special_tokens(bag: Model, text: Text, first: float, last: fl
     every = plain.every_score.copy()
     every[[0, -1]] = first, last
     other = attribution_of(plain.encoding, every, plain.target)
-    metrics = find_metrics("all")
+    metrics = case_metrics(find_metrics("all"))
     engine = Engine(bag)
     assert score(engine, [other], full, metrics, "mask") == score(
         engine, [plain], full, metrics, "mask"

@@ -22,7 +22,7 @@ from faithbench.erasure import erase_tokens
 from faithbench.errors import FaithbenchError
 from faithbench.evaluation import answers_of
 from faithbench.forward import Engine
-from faithbench.metrics import METRICS, find_metrics
+from faithbench.metrics import METRICS, case_metrics, find_metrics
 from faithbench.models import Model
 from faithbench.scoring import case_of, score
 from faithbench.targets import (
@@ -41,7 +41,9 @@ QUESTIONS = [
     Example("q2", "goodly", 0, "not", None, (Answer(0, "goodly"),)),
 ]
 # By design the SaLoss code erases whatever it ranks first, special tokens too.
-KEEPS_ANSWERS = [m for m in METRICS.values() if m.name != "flip_fraction:variant=saloss"]
+KEEPS_ANSWERS = [
+    m for m in case_metrics(METRICS.values()) if m.name != "flip_fraction:variant=saloss"
+]
 
 
 def plain_logits(model: Model, ids: Any, types: Any) -> Any:
@@ -160,7 +162,7 @@ def test_the_whole_table_of_an_answer(tokenizer: Any) -> None:
         best = best_by_hand(encoding, np.log(starts), np.log(ends))
         return float(starts[5] / starts.sum() * ends[6] / ends.sum()), best == (5, 6)
 
-    metrics = find_metrics("all")
+    metrics = case_metrics(find_metrics("all"))
     (scored,) = score(
         engine, [attribution_of(encoding, every, said.target)], [said.log_f], metrics, "mask"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -15,6 +15,9 @@ from faithbench.errors import FaithbenchError, unknown
 from faithbench.models import Model
 from faithbench.paths import baseline_embeddings, embed
 from faithbench.types import Batch
+
+# Those of captum's classes that draw at random.
+_DRAWS = {"GradientShap", "KernelShap", "Lime", "LimeBase", "ShapleyValueSampling"}
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class CaptumAdapter:
     `samples` and `steps` reach the classes that take n_samples and n_steps; perturbation
     classes see one feature per token. Scores are summed over the embedding's width.
     """
+
+    stochastic: ClassVar[bool] = False
 
     method: str = "InputXGradient"
     baseline: str = "pad"
@@ -116,9 +121,8 @@ def _placed(network: Any, embeddings: torch.Tensor) -> Any:
 def adapt(name: str) -> type[CaptumAdapter]:
     """Return the adapter of one captum class, checked by name."""
     captum_class(name)
-    return dataclass(frozen=True)(
-        type(name, (CaptumAdapter,), {"__annotations__": {"method": str}, "method": name})
-    )
+    facts = {"__annotations__": {"method": str}, "method": name, "stochastic": name in _DRAWS}
+    return dataclass(frozen=True)(type(name, (CaptumAdapter,), facts))
 
 
 def captum_class(name: str) -> Any:

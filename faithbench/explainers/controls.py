@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -16,6 +17,8 @@ class Random:
 
     Drawn per example from its own seed, so that batches and their order change nothing.
     """
+
+    stochastic: ClassVar[bool] = True
 
     def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
         """Return uniform scores."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -90,6 +91,8 @@ class SmoothGrad:
     range of the text's embeddings; `norm` as for gradient. Noise is drawn per example.
     """
 
+    stochastic: ClassVar[bool] = True
+
     samples: int = 16
     noise: float = 0.15
     norm: str = "l2"
@@ -118,6 +121,8 @@ class GradientShap:
     gradients by `samples` random points, with Gaussian noise of `noise` times the range of
     the text's embeddings.
     """
+
+    stochastic: ClassVar[bool] = True
 
     samples: int = 16
     baseline: str = "pad"

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,6 +30,8 @@ class Lime:
     (here width 0.3536) and keeps ten words. captum's Lime is not called: it takes one text at a
     time and a Lasso by default; with the same masks and ridge it gives the same scores.
     """
+
+    stochastic: ClassVar[bool] = True
 
     samples: int = 256
     width: float = 0.25
@@ -65,6 +67,8 @@ class KernelShap:
     L1 selection). Drawn coalitions get a `ridge`, weights having mean 1, which pulls towards
     equal shares: without it, texts of about `samples` / 2 tokens are mostly noise.
     """
+
+    stochastic: ClassVar[bool] = True
 
     samples: int = 256
     ridge: float = 1.0

@@ -1,20 +1,30 @@
-"""Metrics: each a pure plan (which inputs it needs) and a pure score (what they say)."""
+"""Metrics: what each number means, and how it comes about.
+
+There are three kinds. A case metric sees one example and plans the inputs it wants the model to
+read. A table metric sees the words and scores of all examples. The run itself takes the measures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from faithbench.errors import FaithbenchError, unknown
 from faithbench.types import Answers, Bools, Case
 
+if TYPE_CHECKING:
+    from faithbench.explained import Explained
+
+FAMILIES = ("faithfulness", "stability", "plausibility", "speed")
 Family = Literal["faithfulness", "stability", "plausibility", "speed"]
+Need = Literal["answers", "rationale", "sentences", "seeds"]
 Plan = Callable[[Case], Bools]
 Score = Callable[[Case, Answers], float | None]
 Enough = Callable[[Answers], bool]
+TableScore = Callable[["Explained"], list[float | None]]
 
 
 def no_rows(case: Case) -> Bools:
@@ -26,11 +36,9 @@ def no_rows(case: Case) -> Bools:
 class Metric:
     """A number with its meaning: direction, range and version of the formula.
 
-    `plan` returns keep-masks [rows, tokens of the input]; `score` gets what the model makes
-    of those rows, and returns the value, or None where it is not defined. With `enough`, rows
-    are asked for in their order until it is true of the answers, and `score` gets those. A
-    metric `on_request` runs only if it is named; one that `needs_bounds` gets the case's
-    bounds. `higher_is_better` is None where neither is.
+    `higher_is_better` is None where neither is. A metric `on_request` runs only if it is named;
+    `need` is what a task or a run must have for it: accepted answers, rationales, rationales
+    that mark whole sentences, or an explainer that is run under several seeds.
     """
 
     name: str
@@ -40,10 +48,33 @@ class Metric:
     high: float
     version: int
     summary: str
+    on_request: bool = False
+    need: Need | None = None
+
+    def checked(self, value: float | None) -> float | None:
+        """Return a value, refusing one outside the metric's range."""
+        slack = 1e-9
+        if value is not None and not self.low - slack <= value <= self.high + slack:
+            raise FaithbenchError(
+                f"{self.name} is {value}, outside its range [{self.low}, {self.high}]; "
+                "this is a fault of the metric: please report it"
+            )
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseMetric(Metric):
+    """A metric of one example, with the inputs it wants the model to read.
+
+    `plan` returns keep-masks [rows, tokens of the input]; `score` gets what the model makes
+    of those rows, and returns the value, or None where it is not defined. With `enough`, rows
+    are asked for in their order until it is true of the answers, and `score` gets those. One
+    that `needs_bounds` gets the case's bounds.
+    """
+
     plan: Plan
     score: Score
     enough: Enough | None = None
-    on_request: bool = False
     needs_bounds: bool = False
 
     def rows(self, case: Case) -> Bools:
@@ -54,14 +85,23 @@ class Metric:
         """Score a case, refusing a value outside the metric's range."""
         if not case.n and self.plan is not no_rows:
             return None
-        value = self.score(case, answers)
-        slack = 1e-9
-        if value is not None and not self.low - slack <= value <= self.high + slack:
-            raise FaithbenchError(
-                f"{self.name} is {value}, outside its range [{self.low}, {self.high}]; "
-                "this is a fault of the metric: please report it"
-            )
-        return value
+        return self.checked(self.score(case, answers))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableMetric(Metric):
+    """A metric that reads the words and scores of all examples: one value, or None, for each."""
+
+    score: TableScore
+
+    def values(self, table: Explained) -> list[float | None]:
+        """Score all examples, refusing a value outside the metric's range."""
+        return [self.checked(value) for value in self.score(table)]
+
+
+@dataclass(frozen=True)
+class Measure(Metric):
+    """A number that the run itself takes, of the explainer at work or of the model."""
 
 
 METRICS: dict[str, Metric] = {}
@@ -78,46 +118,98 @@ def metric(
     enough: Enough | None = None,
     on_request: bool = False,
     needs_bounds: bool = False,
+    need: Need | None = None,
 ) -> Callable[[Score], Score]:
-    """Register a score function under a name, with its facts beside it."""
+    """Register a function that scores one case under a name, with its facts beside it."""
 
     def register(score: Score) -> Score:
-        if name in METRICS:
-            raise FaithbenchError(f"two metrics are named {name!r}; rename one")
-        summary = (score.__doc__ or "").strip().splitlines()[0]
-        METRICS[name] = Metric(
-            name, family, higher_is_better, *bounds, version, summary, plan, score,
-            enough, on_request, needs_bounds,
+        file_metric(
+            CaseMetric(
+                name, family, higher_is_better, *bounds, version, summary_of(score), on_request,
+                need, plan=plan, score=score, enough=enough, needs_bounds=needs_bounds,
+            )
         )  # fmt: skip
         return score
 
     return register
 
 
-def find_metrics(names: str) -> tuple[Metric, ...]:
+def table_metric(
+    name: str,
+    *,
+    family: Family,
+    higher_is_better: bool | None,
+    bounds: tuple[float, float],
+    version: int = 1,
+    on_request: bool = False,
+    need: Need | None = None,
+) -> Callable[[TableScore], TableScore]:
+    """Register a function that scores all examples of an explainer together."""
+
+    def register(score: TableScore) -> TableScore:
+        file_metric(
+            TableMetric(
+                name, family, higher_is_better, *bounds, version, summary_of(score), on_request,
+                need, score=score,
+            )
+        )  # fmt: skip
+        return score
+
+    return register
+
+
+def file_metric(metric: Metric) -> None:
+    """Add a metric to those that can be asked for."""
+    if metric.name in METRICS:
+        raise FaithbenchError(f"two metrics are named {metric.name!r}; rename one")
+    METRICS[metric.name] = metric
+
+
+def summary_of(score: Callable[..., object]) -> str:
+    """Return the first line of a function's docstring."""
+    return (score.__doc__ or "").strip().splitlines()[0]
+
+
+def find_metrics(names: str, there: Iterable[Need] | None = None) -> tuple[Metric, ...]:
     """Resolve a comma-separated list of metrics or families, or `all`.
 
-    Families and `all` leave out what runs on request only: name those.
+    Families and `all` leave out what runs on request only: name those. `all` also leaves out
+    what needs something that is not `there`, if that is given.
     """
+    has = None if there is None else {None, *there}
     wanted: dict[str, Metric] = {}
-    families = {m.family for m in METRICS.values()}
+    known = sorted(METRICS.values(), key=lambda m: FAMILIES.index(m.family))
     for name in (part.strip() for part in names.split(",")):
         if name in METRICS:
             wanted[name] = METRICS[name]
-        elif name in families or name == "all":
+        elif name in FAMILIES or name == "all":
             wanted |= {
                 m.name: m
-                for m in METRICS.values()
-                if name in (m.family, "all") and not m.on_request
+                for m in known
+                if not m.on_request
+                and (name == m.family or (name == "all" and (has is None or m.need in has)))
             }
         else:
-            raise unknown("metric", name, [*METRICS, *families, "all"])
+            raise unknown("metric", name, [*METRICS, *FAMILIES, "all"])
     return tuple(wanted.values())
+
+
+def case_metrics(metrics: Iterable[Metric]) -> tuple[CaseMetric, ...]:
+    """Return those that read one example at a time."""
+    return tuple(m for m in metrics if isinstance(m, CaseMetric))
+
+
+def table_metrics(metrics: Iterable[Metric]) -> tuple[TableMetric, ...]:
+    """Return those that read the words of all examples."""
+    return tuple(m for m in metrics if isinstance(m, TableMetric))
 
 
 # Each registers its metrics on import.
 from faithbench.metrics import (  # noqa: E402
     faithfulness,  # noqa: F401
+    plausibility,  # noqa: F401
     question_answering,  # noqa: F401
     released,  # noqa: F401
+    speed,  # noqa: F401
+    stability,  # noqa: F401
 )

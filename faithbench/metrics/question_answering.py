@@ -9,7 +9,13 @@ from faithbench.types import Answers, Case
 BEST = 20
 
 
-@metric("answer_recall_at_20", family="faithfulness", higher_is_better=True, bounds=(0, 1))
+@metric(
+    "answer_recall_at_20",
+    family="faithfulness",
+    higher_is_better=True,
+    bounds=(0, 1),
+    need="answers",
+)
 def answer_recall_at_20(case: Case, answers: Answers) -> float | None:
     """Share of the gold answer's tokens among the 20 best (the Precision@20 of Song et al.).
 

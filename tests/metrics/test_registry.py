@@ -9,7 +9,16 @@ from cases import case_of, said
 
 from faithbench import metrics
 from faithbench.errors import FaithbenchError
-from faithbench.metrics import METRICS, Metric, find_metrics, metric, no_rows
+from faithbench.metrics import (
+    FAMILIES,
+    METRICS,
+    CaseMetric,
+    TableMetric,
+    find_metrics,
+    metric,
+    no_rows,
+    table_metric,
+)
 from faithbench.types import Case
 
 CASE = case_of([0.0, 0.0])
@@ -33,10 +42,9 @@ def names(text: str) -> list[str]:
     return [found.name for found in find_metrics(text)]
 
 
-def made(value: float | None, low: float = 0.0, high: float = 1.0) -> Metric:
-    return Metric(
-        "made-up", "stability", True, low, high, 1, "Be made up.", no_rows, lambda *_: value
-    )
+def made(value: float | None, low: float = 0.0, high: float = 1.0) -> CaseMetric:
+    facts = ("made-up", "stability", True, low, high, 1, "Be made up.")
+    return CaseMetric(*facts, plan=no_rows, score=lambda *_: value)
 
 
 def test_facts_of_the_erasure_metrics() -> None:
@@ -88,7 +96,8 @@ def test_found_by_family_or_all() -> None:
     family = names("faithfulness")
     assert {"aopc", "lodds"} <= set(family)
     assert {METRICS[name].family for name in family} == {"faithfulness"}
-    assert names("all") == family == TABLE
+    assert family == TABLE
+    assert names("all") == [name for family in FAMILIES for name in names(family)]
     assert names("lodds,faithfulness")[0] == "lodds"
     assert sorted(names("lodds,faithfulness")) == sorted(family)
 
@@ -98,14 +107,19 @@ def test_what_runs_on_request_is_named() -> None:
     requested = [name for name, found in METRICS.items() if found.on_request]
     assert requested == [
         "naopc",
+        "iou_f1:variant=eraser",
         "aopc:variant=mask-lrp",
         "lodds:variant=mask-lrp",
         "aopc:variant=attcat",
         "flip_fraction:variant=saloss",
         "tau_loo:variant=jain-wallace",
         "delta_log_odds:variant=l2e",
+        "iou_lexical:variant=l2e",
+        "iou_labels:words=content",
+        "iou_labels:words=annotated",
+        "iou_labels:variant=l2e",
     ]
-    assert set(requested) | set(TABLE) == set(METRICS)
+    assert set(requested) | set(names("all")) == set(METRICS)
     assert names("faithfulness,naopc") == [*TABLE, "naopc"]
     assert names("aopc:variant=mask-lrp, all")[:2] == ["aopc:variant=mask-lrp", "aopc"]
 
@@ -174,3 +188,56 @@ def test_nothing_to_erase_has_no_value() -> None:
         assert METRICS[name].rows(empty).shape == (0, 2)
         assert METRICS[name].value(empty, NOTHING) is None
     assert made(0.5).value(empty, NOTHING) == 0.5
+
+
+STABILITY = ["iou_semantic", "iou_lexical", "iou_labels", "seed_agreement", "max_sensitivity"]
+PLAUSIBILITY = [
+    "auprc",
+    "token_f1",
+    "token_precision",
+    "token_recall",
+    "iou_f1",
+    "sentence_auprc",
+    "sentence_f1",
+    "saliency_accuracy",
+    "tpr_drop",
+]
+SPEED = ["seconds", "peak_memory", "forwards", "backwards", "forward_equivalents"]
+
+
+def test_the_other_families() -> None:
+    """All of the protocol's three other tables, and sentence scores."""
+    assert (names("stability"), names("plausibility")) == (STABILITY, PLAUSIBILITY)
+    assert names("speed") == SPEED
+    downs = ["max_sensitivity", *SPEED]
+    for name in (*STABILITY, *PLAUSIBILITY, *SPEED):
+        assert METRICS[name].higher_is_better is (name not in downs)
+
+
+def test_all_is_what_a_task_has_the_needs_of() -> None:
+    """Nothing there: erasure, neighbours and speed. A name or a family is taken as asked."""
+    bare = [found.name for found in find_metrics("all", there=[])]
+    assert bare == [*TABLE[:-1], *STABILITY[:3], "max_sensitivity", *SPEED]
+    human = [found.name for found in find_metrics("all", there=["rationale"])]
+    assert [name for name in human if name not in bare] == [
+        name for name in PLAUSIBILITY if not name.startswith("sentence")
+    ]
+    every = [found.name for found in find_metrics("all", ["answers", "seeds"])]
+    assert [n for n in every if n not in bare] == ["answer_recall_at_20", "seed_agreement"]
+    assert [found.name for found in find_metrics("plausibility", there=[])] == PLAUSIBILITY
+
+
+def test_registering_for_all_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "METRICS", {})
+    register = table_metric("count", family="stability", higher_is_better=True, bounds=(0, 2))
+
+    @register
+    def count(table: list[float]) -> list[float | None]:
+        """Count what is there."""
+        return [len(table), None]
+
+    found = metrics.METRICS["count"]
+    assert isinstance(found, TableMetric) and found.summary == "Count what is there."
+    assert found.values([1.0]) == [1, None]
+    with pytest.raises(FaithbenchError, match="count is 3, outside its range"):
+        found.values([1.0, 2.0, 3.0])

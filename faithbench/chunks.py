@@ -1,0 +1,131 @@
+"""One chunk of examples: explained by all cells side by side, scored together, appended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from faithbench.attribution import attribute, seed_of
+from faithbench.bounds import BoundsFile
+from faithbench.cells import Cell, Job
+from faithbench.checkpoint import RowsFile
+from faithbench.encoding import collate
+from faithbench.forward import Engine
+from faithbench.metrics import case_metrics
+from faithbench.probes import right_without_rationale, sensitivity
+from faithbench.rows import Row, add_values, make_row
+from faithbench.scoring import Bounds, Scored, score
+from faithbench.sharing import release
+from faithbench.targets import Prediction, predictions
+from faithbench.types import Attribution, Batch, Encoding
+from faithbench.windows import fold, parts_of
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Examples that are computed together, and the ids that dear metrics look at."""
+
+    encodings: tuple[Encoding, ...]
+    sampled: frozenset[str]
+
+
+def compute_chunk(
+    job: Job, engine: Engine, chunk: Chunk, cells: Sequence[Cell], files: Sequence[RowsFile]
+) -> None:
+    """Explain and score one chunk for all cells together, and append what is missing.
+
+    The whole chunk is computed even if some cells have it: batches are then the same as in
+    an uninterrupted run, and so is every bit of the result.
+    """
+    encodings = chunk.encodings
+    said = predictions(engine, encodings)
+    seeds = sorted({seed for cell in cells for seed in cell.seeds})
+    # Cells share a batch, so that they can share a pass.
+    batches = {seed: batch_of(job, encodings, said, seed) for seed in seeds}
+    pairs = [(cell, seed) for cell in cells for seed in cell.seeds]
+    found = [
+        fold(encodings, attribute(job.model, cell.chosen, batches[seed])) for cell, seed in pairs
+    ]
+    release(job.model)
+    scored = score(
+        engine,
+        [attribution for attributions in found for attribution in attributions],
+        [p.log_f for p in said] * len(pairs),
+        case_metrics(job.metrics),
+        job.operator,
+        _bounds(job, engine, encodings, said) * len(pairs),
+    )
+    without = right_without_rationale(job, engine, encodings)
+    engine.forget()
+    size, start = len(encodings), 0
+    for cell, file in zip(cells, files, strict=True):
+        end = start + len(cell.seeds)
+        own = scored[start * size : end * size]
+        rows = _rows(job, said, found[start:end], own, without)
+        extra = sensitivity(job, cell, encodings, said, chunk.sampled)
+        rows = [add_values(row, values) for row, values in zip(rows, extra, strict=True)]
+        seconds = [attribution.seconds for attribution in found[start]]
+        file.append([(r, s) for r, s in zip(rows, seconds, strict=True) if r.id not in file.done])
+        start = end
+
+
+def batch_of(
+    job: Job, encodings: Sequence[Encoding], said: Sequence[Prediction], seed: int
+) -> Batch:
+    """Put what the model reads of some examples into one batch, a row per window."""
+    parts, targets, seeds = [], [], []
+    for encoding, prediction in zip(encodings, said, strict=True):
+        for number, part in enumerate(parts_of(encoding)):
+            parts.append(part)
+            targets.append(prediction.target)
+            name = encoding.example.id
+            seeds.append(seed_of(seed, f"{name}, window {number}" if number else name))
+    return collate(job.model, parts, targets, seeds)
+
+
+def _bounds(
+    job: Job, engine: Engine, encodings: Sequence[Encoding], said: Sequence[Prediction]
+) -> list[Bounds | None]:
+    """Find the bounds of each input, if a metric asks for them; they serve all explainers."""
+    if not any(metric.needs_bounds for metric in case_metrics(job.metrics)):
+        return [None] * len(encodings)
+    known = BoundsFile.open(job.results, job.model)
+    return [known.find(engine, e, p, job.operator) for e, p in zip(encodings, said, strict=True)]
+
+
+def _rows(
+    job: Job,
+    said: Sequence[Prediction],
+    found: Sequence[Sequence[Attribution]],
+    scored: Sequence[Scored],
+    without: Sequence[bool | None],
+) -> list[Row]:
+    """Make a row of each example: its attributions and values under every seed."""
+    size = len(said)
+    rows = []
+    for place, prediction in enumerate(said):
+        first = found[0][place]
+        results = [scored[seed * size + place] for seed in range(len(found))]
+        encoding = first.encoding
+        rows.append(
+            make_row(
+                id=encoding.example.id,
+                target=first.target,
+                label=encoding.example.label,
+                right=prediction.right,
+                probability=math.exp(prediction.log_f),
+                tokens=job.model.tokenizer.convert_ids_to_tokens(
+                    encoding.ids[encoding.erasable].tolist()
+                ),
+                scores=[attributions[place].scores for attributions in found],
+                values=[result.values for result in results],
+                rows_asked=sum(result.rows_asked for result in results),
+                distinct_rows=sum(result.distinct_rows for result in results),
+                forwards=first.forwards,
+                backwards=first.backwards,
+                gap=first.gap,
+                right_without_rationale=without[place],
+            )
+        )
+    return rows

@@ -1,0 +1,75 @@
+"""What the network is asked beside erasure: how steady explainers are, and what rationales hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from faithbench.attribution import seed_of
+from faithbench.cells import Cell, Job
+from faithbench.encoding import collate
+from faithbench.forward import Engine
+from faithbench.sensitivity import max_sensitivity
+from faithbench.targets import Prediction, classes
+from faithbench.types import Encoding
+from faithbench.windows import erased_rows, parts_of
+from faithbench.word_scores import without_rationale
+
+SAMPLE = 16
+"""Of so many examples, spread over all lengths, is max_sensitivity taken."""
+
+
+def asked(job: Job, name: str) -> bool:
+    """Say whether a metric of this name is wanted."""
+    return any(metric.name == name for metric in job.metrics)
+
+
+def sensitivity(
+    job: Job,
+    cell: Cell,
+    encodings: Sequence[Encoding],
+    said: Sequence[Prediction],
+    sampled: frozenset[str],
+) -> list[dict[str, list[float | None]]]:
+    """Return max_sensitivity of the sampled examples, if it is wanted; None for the others.
+
+    A text read in windows has that of the most sensitive one.
+    """
+    if not asked(job, "max_sensitivity"):
+        return [{}] * len(encodings)
+    found: list[dict[str, list[float | None]]] = []
+    for encoding, prediction in zip(encodings, said, strict=True):
+        values: list[float | None] = [None]
+        if encoding.example.id in sampled:
+            parts = parts_of(encoding)
+            seeds = [seed_of(job.seed, encoding.example.id)] * len(parts)
+            batch = collate(job.model, parts, [prediction.target] * len(parts), seeds)
+            each = max_sensitivity(job.model, cell.chosen.explainer, batch)
+            values = [max((value for value in each if value is not None), default=None)]
+        found.append({"max_sensitivity": values})
+    return found
+
+
+def right_without_rationale(
+    job: Job, engine: Engine, encodings: Sequence[Encoding]
+) -> list[bool | None]:
+    """Say whether the label is found with the rationale's tokens erased, if that is wanted.
+
+    None for an example of whose rationale the model reads nothing.
+    """
+    if not asked(job, "tpr_drop") or len(job.model.heads) > 1:
+        return [None] * len(encodings)
+    token_id = job.model.erasure_id(job.operator)
+    kept = [without_rationale(encoding) for encoding in encodings]
+    rows = {
+        i: erased_rows(encodings[i], keep, job.operator, token_id)
+        for i, keep in enumerate(kept)
+        if keep is not None
+    }
+    found: list[bool | None] = [None] * len(encodings)
+    if rows:
+        predicted = np.argmax(classes(engine, list(rows.values())), axis=1)
+        for i, label in zip(rows, predicted, strict=True):
+            found[i] = int(label) == encodings[i].example.label
+    return found

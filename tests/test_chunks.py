@@ -1,0 +1,98 @@
+"""A chunk under several seeds: who runs under them, what the rows hold, and what is shared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faithbench.catalog import EXPLAINERS
+from faithbench.cells import Cell, Job, is_stochastic
+from faithbench.data import load_dataset
+from faithbench.metrics import find_metrics
+from faithbench.run import run
+from faithbench.selection import find_explainers
+from tests.builders import make_task, put
+
+TEXTS = ["good film", "the plot is dull and bad", "a very great film , and not dull", "not bad"]
+
+
+@pytest.fixture
+def job(tmp_path: Path, tiny_model: Any) -> Job:
+    rows = [
+        {"id": f"e{i}", "text": text, "label": i % 2, "rationale": [[0, 3]] if i else None}
+        for i, text in enumerate(TEXTS)
+    ]
+    put(tmp_path, rows)
+    return Job(
+        data=load_dataset(make_task(rationale="human"), folder=tmp_path),
+        model=tiny_model(),
+        explainers=find_explainers("random,attention"),
+        metrics=find_metrics("aopc,seed_agreement,auprc,iou_lexical"),
+        results=tmp_path / "results",
+        chunk=3,
+    )
+
+
+def quiet(*_: object) -> None:
+    return
+
+
+def test_only_what_draws_runs_under_several_seeds(job: Job) -> None:
+    random, attention = run(replace(job, seed=5), quiet)
+    assert (random.record.seeds, attention.record.seeds) == ((5, 6, 7), (5,))
+    for row in random.rows:
+        assert len(row.more_scores) == 2 and len({row.scores, *row.more_scores}) == 3
+        assert set(row.by_seed) == {"aopc", "auprc", "iou_lexical"}
+    for row in attention.rows:
+        assert (row.more_scores, row.by_seed) == ((), {})
+        assert row.values["seed_agreement"] is None
+    assert attention.record.metrics["seed_agreement"].mean is None
+    assert attention.record.metrics["seed_agreement"].skipped == 4
+
+
+def test_values_are_means_over_seeds_and_each_seed_is_a_run_of_its_own(job: Job) -> None:
+    (many, _) = run(job, quiet)
+    single = [
+        run(replace(job, seed=seed, seeds=1, results=job.results / str(seed)), quiet)[0]
+        for seed in range(3)
+    ]
+    for place, row in enumerate(many.rows):
+        own = [one.rows[place] for one in single]
+        assert (row.scores, *row.more_scores) == tuple(r.scores for r in own)
+        for name in ("aopc", "auprc", "iou_lexical"):
+            each = [r.values[name] for r in own]
+            assert list(row.by_seed[name]) == each
+            there = [value for value in each if value is not None]
+            mean = sum(there) / len(there) if there else None
+            assert row.values[name] == (None if mean is None else pytest.approx(mean, abs=1e-9))
+        assert (row.forwards, row.backwards) == (own[0].forwards, own[0].backwards)
+        assert row.rows_asked == sum(r.rows_asked for r in own)
+    assert many.rows[0].values["auprc"] is None  # it has no rationale
+    assert many.record.metrics["auprc"].skipped == 1
+
+
+def test_another_number_of_seeds_is_another_cell(job: Job) -> None:
+    def identities(**changes: Any) -> list[str]:
+        changed = replace(job, **changes)
+        return [Cell(changed, chosen).identity for chosen in job.explainers]
+
+    random, attention = identities()
+    assert identities(seeds=2)[0] != random and identities(seeds=2)[1] == attention
+    assert identities(encoder="other")[1] != attention
+
+
+@pytest.mark.parametrize("name", sorted(EXPLAINERS))
+def test_those_that_draw_say_so(name: str, tiny_model: Any, batch_of: Any) -> None:
+    """Another seed gives other scores if, and only if, the class says that it draws."""
+    model = tiny_model()
+    setting = ":mask=ones" if name == "lrp-mask" else ""
+    (chosen,) = find_explainers(name + setting)
+    batch = batch_of(model, ["a very great film , and not dull , is a good film and a plot"])
+    first = chosen.explainer(model, batch)
+    second = chosen.explainer(model, replace(batch, seeds=(12345,)))
+    length = int(batch.attention.sum())
+    differ = bool((first[0, :length] != second[0, :length]).any())
+    assert differ == is_stochastic(chosen.explainer)
