@@ -78,9 +78,9 @@ def run(
     encoder: Annotated[
         str | None, typer.Option(help="Sentence encoder for neighbours: a folder or hub name.")
     ] = None,
-    human: Annotated[
-        bool, typer.Option(help="Add human rationales, where there are any, as an explainer.")
-    ] = True,
+    no_human: Annotated[
+        bool, typer.Option("--no-human", help="Leave human rationales out of the explainers.")
+    ] = False,
     batch: Annotated[int, typer.Option(min=1, help="Examples explained together.")] = 16,
     long: Annotated[str, typer.Option(help="Too long texts: truncate, or window.")] = "truncate",
     results: Annotated[Path, typer.Option(help="Where records go.")] = Path("results"),
@@ -95,7 +95,7 @@ def run(
     run_command(
         explainer=explainer, task=task, model=model, data=data, source=source, split=split,
         limit=limit, metrics=metrics, operator=operator, device=device, dtype=dtype, seed=seed,
-        seeds=seeds, encoder=encoder, human=human, batch=batch, long=long,
+        seeds=seeds, encoder=encoder, human=not no_human, batch=batch, long=long,
         results=results, allow_changed_data=allow_changed_data, plugins=plugin or [],
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from faithbench.windows import erased_rows, parts_of
 from faithbench.word_scores import without_rationale
 
 SAMPLE = 16
-"""Of so many examples, spread over all lengths, is max_sensitivity taken."""
+"""Of so many examples at most, spread over all lengths, is max_sensitivity taken."""
 
 
 def asked(job: Job, name: str) -> bool:

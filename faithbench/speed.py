@@ -21,6 +21,7 @@ from faithbench.types import Encoding, Explainer, Target
 from faithbench.windows import parts_of
 
 SAMPLE = 10
+"""Of so many examples at most is speed measured."""
 RESAMPLES = 2000
 
 
@@ -49,10 +50,15 @@ class Speed:
         return float(low), float(high)
 
 
-def spread(encodings: Sequence[Encoding], count: int = SAMPLE) -> list[Encoding]:
-    """Choose examples evenly over all lengths: the shortest, the longest, and between."""
+def spread(encodings: Sequence[Encoding], most: int = SAMPLE) -> list[Encoding]:
+    """Choose examples evenly over all lengths: the shortest, the longest, and between.
+
+    A quarter of all, but six of them if there are so many, and no more than `most`: what is
+    dear to measure must not outweigh a small run.
+    """
     order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
-    places = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)
+    count = min(len(order), most, max(6, len(order) // 4))
+    places = np.linspace(0, len(order) - 1, count).round().astype(int)
     return [order[place] for place in places]
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from faithbench import cli, commands
+from faithbench import cli, run_command
 from tests.builders import put
 
 RUN = ("run", "--explainer", "random", "--limit", "2")
@@ -287,7 +287,7 @@ def test_ctrl_c_says_how_to_continue(call: Call, monkeypatch: pytest.MonkeyPatch
     def interrupted(**_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "run_command", interrupted)
+    monkeypatch.setattr(run_command, "run_command", interrupted)
     said = call(*RUN, "--task", "sst2")
     assert said == Said(130, "", "Stopped; the same command continues where it was.\n")
 

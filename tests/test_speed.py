@@ -21,9 +21,10 @@ def encoded(model: Any, *texts: str) -> list[Encoding]:
 
 def test_the_sample_is_spread_over_all_lengths(tiny_model: Any) -> None:
     texts = [" ".join(["good"] * n) for n in (9, 1, 5, 7, 3)]
-    found = spread(encoded(tiny_model(), *texts), 3)
-    assert [len(e.example.text.split()) for e in found] == [1, 5, 9]
-    assert len(spread(encoded(tiny_model(), *texts))) == 5
+    five = encoded(tiny_model(), *texts)
+    assert [len(e.example.text.split()) for e in spread(five, 3)] == [1, 5, 9]
+    # All five; six of twenty; a quarter of thirty; ten of a hundred.
+    assert [len(spread(five * times)) for times in (1, 4, 6, 20)] == [5, 6, 7, 10]
 
 
 def test_median_and_interval() -> None:
