@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from faithbench.data import Dataset
 from faithbench.encoding import Long
 from faithbench.erasure import Operator
+from faithbench.files import slug
 from faithbench.metrics import Metric
 from faithbench.models import Model
 from faithbench.records import PrecisionFacts
@@ -102,8 +102,3 @@ def is_stochastic(explainer: Explainer) -> bool:
 
 def _digest(facts: object) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def slug(text: str) -> str:
-    """Return a name that is safe as a file name on every system."""
-    return re.sub(r"[^A-Za-z0-9.=-]+", "-", text).strip("-.") or "unnamed"

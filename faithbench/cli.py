@@ -10,6 +10,17 @@ from typing import Annotated
 
 import typer
 
+from faithbench.cli_options import (
+    DataFolder,
+    Device,
+    Limit,
+    ModelName,
+    PluginFiles,
+    Results,
+    Source,
+    TaskName,
+)
+from faithbench.cli_show import list_app, show_app
 from faithbench.errors import FaithbenchError
 
 app = typer.Typer(
@@ -20,27 +31,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-list_app = typer.Typer(help="List what there is.", no_args_is_help=True)
 app.add_typer(list_app, name="list")
-show_app = typer.Typer(help="Show one thing in full.", no_args_is_help=True)
 app.add_typer(show_app, name="show")
-
-TaskName = Annotated[str, typer.Option("--task", "-t", help="A task's name, or a .toml file.")]
-ModelName = Annotated[
-    str | None,
-    typer.Option("--model", "-m", help="bundled:<task>, a folder, or a name on the hub."),
-]
-DataFolder = Annotated[
-    Path | None,
-    typer.Option("--data", envvar="FAITHBENCH_DATA", help="Folder of <task>/<split>.jsonl.gz."),
-]
-Source = Annotated[str, typer.Option(help="Where data come from: auto, folder, hub or bundled.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-PluginFiles = Annotated[
-    list[Path] | None,
-    typer.Option("--plugin", help="A Python file with an explainer of yours; may be repeated."),
-]
-Limit = Annotated[int | None, typer.Option(min=1, help="Explain only so many examples.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -83,7 +75,7 @@ def run(
     ] = False,
     batch: Annotated[int, typer.Option(min=1, help="Examples explained together.")] = 16,
     long: Annotated[str, typer.Option(help="Too long texts: truncate, or window.")] = "truncate",
-    results: Annotated[Path, typer.Option(help="Where records go.")] = Path("results"),
+    results: Results = Path("results"),
     allow_changed_data: Annotated[
         bool, typer.Option("--allow-changed-data", help="Accept data with another checksum.")
     ] = False,
@@ -98,6 +90,23 @@ def run(
         seeds=seeds, encoder=encoder, human=not no_human, batch=batch, long=long,
         results=results, allow_changed_data=allow_changed_data, plugins=plugin or [],
     )  # fmt: skip
+
+
+@app.command()
+def compare(
+    explainers: Annotated[
+        list[str], typer.Argument(help="Two or more, as `run` names them, or records' files.")
+    ],
+    task: TaskName,
+    results: Results = Path("results"),
+    metric: Annotated[
+        str, typer.Option("--metric", "--metrics", help="Names or families, with commas.")
+    ] = "all",
+) -> None:
+    """Test recorded explainers against each other, and show where they differ most."""
+    from faithbench.compare import compare_command
+
+    compare_command(explainers=explainers, task=task, results=results, metrics=metric)
 
 
 @app.command()
@@ -196,42 +205,6 @@ def doctor(data: DataFolder = None) -> None:
     from faithbench.listing import show_doctor
 
     show_doctor(data)
-
-
-@list_app.command("tasks")
-def list_tasks(data: DataFolder = None) -> None:
-    """List tasks: kind, classes, size, rationales, sources."""
-    from faithbench.listing import show_tasks
-
-    show_tasks(data)
-
-
-@show_app.command("task")
-def show_task(
-    name: Annotated[str, typer.Argument(help="A task's name, or a .toml file.")],
-    data: DataFolder = None,
-    source: Source = "auto",
-) -> None:
-    """Show a task's card and three of its rows."""
-    from faithbench.cards import show_task as show
-
-    show(name, data, source)
-
-
-@list_app.command("explainers")
-def list_explainers() -> None:
-    """List explainers by family."""
-    from faithbench.listing import show_explainers
-
-    show_explainers()
-
-
-@list_app.command("metrics")
-def list_metrics() -> None:
-    """List metrics: family, direction, range, version."""
-    from faithbench.listing import show_metrics
-
-    show_metrics()
 
 
 def main() -> None:

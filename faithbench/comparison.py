@@ -15,11 +15,10 @@ from faithbench.display import heat_map
 from faithbench.encoding import encode
 from faithbench.finishing import Outcome
 from faithbench.models import Model
+from faithbench.paired import paired_tests
 from faithbench.single import say
-from faithbench.stats import PairedTest, holm, signed_rank
+from faithbench.stats import ALPHA, PairedTest, holm
 from faithbench.types import Example
-
-ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -38,10 +37,12 @@ def comparison_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     if len(outcomes) < 2:
         return
     lines = _lines(outcomes)
-    count = sum(line.adjusted is not None for line in lines)
+    tested = [line for line in lines if line.adjusted is not None]
+    mcnemar = any(line.test.name == "McNemar" for line in tested)
     yield (
-        f"\n{outcomes[0].chosen.label} against the others "
-        f"(Wilcoxon signed-rank, p after Holm over {count} tests):"
+        f"\n{outcomes[0].chosen.label} against the others (Wilcoxon signed-rank"
+        f"{', for 0/1 metrics exact McNemar' if mcnemar else ''}; "
+        f"p after Holm over {len(tested)} tests):"
     )
     for outcome in outcomes[1:]:
         own = [line for line in lines if line.other == outcome.chosen.label]
@@ -68,12 +69,9 @@ def _lines(outcomes: Sequence[Outcome]) -> list[_Line]:
         n: f for n, f in first.record.metrics.items() if f.higher_is_better is not None and f.n
     }
     pairs = [(name, other) for name in facts for other in others]
-    tests = [
-        signed_rank(
-            [row.values[name] for row in first.rows], [row.values[name] for row in other.rows]
-        )
-        for name, other in pairs
-    ]
+    columns = {n: [[row.values[n] for row in o.rows] for o in outcomes] for n in facts}
+    against = [(0, place) for place in range(1, len(outcomes))]
+    tests = [test for n in facts for test in paired_tests(columns[n], against)]
     adjusted = iter(holm([t.p for t in tests if t.p is not None]))
     return [
         _Line(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import secrets
 import tempfile
 from pathlib import Path
@@ -80,3 +81,8 @@ def check_writable(folder: Path) -> None:
 def reason(error: Exception) -> str:
     """Say in a few words what the system refused."""
     return str(getattr(error, "strerror", None) or error)
+
+
+def slug(text: str) -> str:
+    """Return a name that is safe as a file name on every system."""
+    return re.sub(r"[^A-Za-z0-9.=-]+", "-", text).strip("-.") or "unnamed"

@@ -52,7 +52,7 @@ def find_explainers(
     """
     plugins = _by_name(files)
     chosen: dict[str, Chosen] = {}
-    for name, settings in _expand(_parse(text), rationale):
+    for name, settings in _expand(parse_explainers(text), rationale):
         one = _choose(name, settings, plugins)
         if getattr(one.explainer, "needs_rationale", False) and not rationale:
             raise FaithbenchError(
@@ -108,7 +108,7 @@ def _checked(plugin: Plugin) -> type[Any]:
     return kind
 
 
-def _parse(text: str) -> list[tuple[str, dict[str, str]]]:
+def parse_explainers(text: str) -> list[tuple[str, dict[str, str]]]:
     """Split the list; a part with `=` and no name belongs to the explainer before it."""
     found: list[tuple[str, dict[str, str]]] = []
     for part in (p.strip() for p in text.split(",")):

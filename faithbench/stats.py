@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -13,11 +14,15 @@ from faithbench.rounding import significant
 from faithbench.types import Floats
 
 RESAMPLES = 2000
+ALPHA = 0.05
+FEWEST = 6  # pairs below which no test can reach p < .05
 
+Column = Sequence[float | None]
+TestName = Literal["signed-rank", "McNemar", "paired t", "rank-sum"]
 Summary = tuple[float | None, tuple[float, float] | None, int, int]
 
 
-def summarise(values: Sequence[float | None], seed: int = 0) -> Summary:
+def summarise(values: Column, seed: int = 0) -> Summary:
     """Return mean, percentile-bootstrap 95% interval of it, n, and how many were missing.
 
     Both are kept to 12 significant digits, past which processors sum differently.
@@ -47,34 +52,100 @@ def _resampled_means(data: Floats, seed: int) -> Floats:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A paired test of two explainers: p value and effect, or the reason why there is none."""
+    """A test of two explainers: p value and effect, or the reason why there is none.
+
+    `effect` is a rank-biserial correlation: +1 if the first is always the higher.
+    """
 
     p: float | None
     effect: float
     n: int
     reason: str = ""
+    name: TestName = "signed-rank"
 
 
-def signed_rank(first: Sequence[float | None], second: Sequence[float | None]) -> PairedTest:
+def signed_rank(first: Column, second: Column) -> PairedTest:
     """Test paired values by Wilcoxon's signed-rank test, zero differences by Pratt's rule.
 
-    `effect` is the rank-biserial correlation of the differences: +1 if `first` is always
-    the higher. Pairs with a missing value are left out.
+    Pairs with a missing value are left out.
     """
-    from scipy.stats import rankdata, wilcoxon
+    changes = differences(first, second)
+    return no_test(changes) or signed_ranks(changes[None])[0]
 
+
+def signed_ranks(changes: Floats) -> list[PairedTest]:
+    """Test every row of paired differences, all together.
+
+    p is scipy's: exact up to 13 pairs, and up to 50 without zeros and ties; else the normal
+    approximation, corrected for both (Cureton 1967).
+    """
+    n = changes.shape[1]
+    if n <= 13:
+        ps = np.array([_exact_signed_rank(row) for row in changes])
+    else:
+        sizes = np.sort(np.abs(changes), axis=1)
+        distinct = (sizes[:, 0] > 0) & (np.diff(sizes, axis=1) > 0).all(axis=1)
+        exact = distinct & (n <= 50)
+        ps = np.empty(len(changes))
+        ps[exact] = _signed_rank_p(changes[exact], "exact")
+        ps[~exact] = _signed_rank_p(changes[~exact], "asymptotic")
+    effects = rank_biserial(changes)
+    return [PairedTest(float(p), float(e), n) for p, e in zip(ps, effects, strict=True)]
+
+
+def _signed_rank_p(changes: Floats, method: Literal["exact", "asymptotic"]) -> Floats:
+    from scipy.stats import wilcoxon
+
+    if not len(changes):
+        return np.empty(0)
+    test = wilcoxon(changes, zero_method="pratt", method=method, axis=1, keepdims=True)
+    return test.pvalue.ravel()
+
+
+def _exact_signed_rank(changes: Floats) -> float:
+    """Count the sign patterns with a rank sum as extreme: scipy takes seconds for ties."""
+    from scipy.stats import rankdata
+
+    doubled = np.rint(2 * rankdata(np.abs(changes))).astype(int)  # whole, also where tied
+    counts = np.zeros(doubled.sum() + 1)
+    counts[0] = 1
+    for rank in doubled[changes != 0]:
+        counts[rank:] = counts[rank:] + counts[:-rank]
+    up = doubled[changes > 0].sum()
+    rarer = min(counts[: up + 1].sum(), counts[up:].sum())
+    return float(min(1.0, 2 * rarer / counts.sum()))
+
+
+def rank_biserial(changes: Floats) -> Floats:
+    """Return, per row of differences, the share of rank sums that is up less that down.
+
+    Zeros take part in the ranking and then drop out, as in the test (Kerby 2014).
+    """
+    from scipy.stats import rankdata
+
+    ranks = rankdata(np.abs(changes), axis=-1)
+    up, down = (ranks * (changes > 0)).sum(axis=-1), (ranks * (changes < 0)).sum(axis=-1)
+    effects: Floats = (up - down) / (up + down)
+    return effects
+
+
+def differences(first: Column, second: Column) -> Floats:
+    """Subtract paired values; a pair with a missing value is left out.
+
+    Rounded, so that the last bit of a subtraction does not break a tie of equal differences.
+    """
     pairs = zip(first, second, strict=True)
-    # Rounded, so that the last bit of a subtraction does not break a tie of equal differences.
-    differences = np.array([round(a - b, 12) for a, b in pairs if a is not None and b is not None])
-    n = len(differences)
-    if n < 6:
-        return PairedTest(None, 0.0, n, f"only {n} pairs")
-    if not differences.any():
-        return PairedTest(None, 0.0, n, "all differences are zero")
-    ranks = rankdata(np.abs(differences))
-    up, down = ranks[differences > 0].sum(), ranks[differences < 0].sum()
-    p = float(wilcoxon(differences, zero_method="pratt").pvalue)
-    return PairedTest(p, float((up - down) / (up + down)), n)
+    return np.round([a - b for a, b in pairs if a is not None and b is not None], 12)
+
+
+def no_test(changes: Floats, name: TestName = "signed-rank") -> PairedTest | None:
+    """Return the test that says why there is none, if there can be none."""
+    n = len(changes)
+    if n < FEWEST:
+        return PairedTest(None, 0.0, n, f"only {n} pairs", name)
+    if not changes.any():
+        return PairedTest(None, 0.0, n, "all differences are zero", name)
+    return None
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

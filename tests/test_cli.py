@@ -16,6 +16,7 @@ import pytest
 
 from faithbench import cli, run_command
 from tests.builders import put
+from tests.store import store
 
 RUN = ("run", "--explainer", "random", "--limit", "2")
 TASK = """\
@@ -78,6 +79,12 @@ def complaint(said: Said) -> str:
     return said.err.removeprefix("Error: ").rstrip("\n")
 
 
+def fresh(home: Path) -> dict[str, str]:
+    """Return an environment of this checkout and nothing that a person has set."""
+    checkout = str(Path(cli.__file__).parents[1])
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": checkout}
+
+
 LIGHT = """
 import sys
 sys.argv[0] = "faithbench"
@@ -98,6 +105,7 @@ print("\\nheavy:", sorted(heavy & set(sys.modules)), "code:", code)
     [
         ("--help", "Measure how faithful"),
         ("run --help", "--allow-changed-data"),
+        ("compare --help", "--metric"),
         ("list tasks", "sst2"),
         ("list explainers", "input-x-gradient"),
         ("list metrics", "faithfulness"),
@@ -106,7 +114,7 @@ print("\\nheavy:", sorted(heavy & set(sys.modules)), "code:", code)
 def test_light_commands_load_nothing_heavy(words: str, expected: str, tmp_path: Path) -> None:
     found = subprocess.run(
         [sys.executable, "-c", LIGHT, *words.split()],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        env=fresh(tmp_path),
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -114,6 +122,34 @@ def test_light_commands_load_nothing_heavy(words: str, expected: str, tmp_path: 
     )
     assert expected in found.stdout and "\x1b" not in found.stdout
     assert found.stdout.splitlines()[-1] == "heavy: [] code: 0"
+
+
+def test_compare_loads_no_network(tmp_path: Path) -> None:
+    """Tests are scipy's; nothing else that is heavy is needed."""
+    store(tmp_path / "results", "lime-11111111", {"aopc": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]})
+    store(tmp_path / "results", "random-22222222", {"aopc": [0.0] * 6})
+    found = subprocess.run(
+        [sys.executable, "-c", LIGHT, "compare", "lime", "random", "--task", "sst2"],
+        env=fresh(tmp_path),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "lime    random   6   0.031        0.031    +1.00" in found.stdout
+    assert found.stdout.splitlines()[-1] == "heavy: ['scipy', 'scipy.stats'] code: 0"
+
+
+def test_compare_says_what_is_missing(call: Call, tmp_path: Path) -> None:
+    words = ("compare", "lime", "random", "--task", "sst2")
+    assert complaint(call(*words)) == (
+        "results folder results does not exist; point --results at the folder that "
+        "`faithbench run` wrote to"
+    )
+    store(tmp_path / "results", "lime-11111111", {"aopc": [0.1] * 6})
+    said = complaint(call(*words))
+    assert said.startswith("no recorded explainer named 'random'; known: lime (looked in results)")
+    assert complaint(call(*words[:2], "--task", "sst2")).startswith("compare needs two explainers")
 
 
 def test_version_and_no_words(call: Call) -> None:
@@ -271,7 +307,7 @@ def test_usage_errors_end_with_2(call: Call, words: tuple[str, ...], hint: str) 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     found = subprocess.run(
         [sys.executable, "-m", "faithbench.cli", "--debug", *RUN, "--task", "sst3"],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        env=fresh(tmp_path),
         cwd=tmp_path,
         capture_output=True,
         text=True,

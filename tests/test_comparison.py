@@ -71,7 +71,7 @@ def test_better_and_worse_follow_the_direction(outcome: Build) -> None:
     one, other = outcome("attention", UP, UP), outcome("random", ZERO, ZERO)
     (head, *_) = comparison_lines([one, other])
     assert head.strip() == (
-        "attention against the others (Wilcoxon signed-rank, p after Holm over 2 tests):"
+        "attention against the others (Wilcoxon signed-rank; p after Holm over 2 tests):"
     )
     assert said(one, other) == [
         "random",
@@ -111,6 +111,22 @@ def test_a_metric_without_values_has_no_line(outcome: Build) -> None:
     empty: list[float | None] = [None] * 7
     lines = said(outcome("attention", UP, empty), outcome("random", ZERO, empty))
     assert not any("lodds" in line for line in lines)
+
+
+def test_zero_one_values_go_to_mcnemar(outcome: Build) -> None:
+    """Seven up, none down: 2 / 128, doubled by Holm; five up and two down: 58 / 128."""
+    kept, lost = [1.0] * 5 + [0.0] * 2, [0.0] * 5 + [1.0] * 2
+    one, other = outcome("attention", [1.0] * 7, kept), outcome("random", ZERO, lost)
+    (head, *_) = comparison_lines([one, other])
+    assert head.strip() == (
+        "attention against the others (Wilcoxon signed-rank, for 0/1 metrics exact McNemar; "
+        "p after Holm over 2 tests):"
+    )
+    assert said(one, other) == [
+        "random",
+        "better: aopc (p = 0.031, effect +1.00)",
+        "no clear difference: lodds",
+    ]
 
 
 def test_one_explainer_is_compared_with_nothing(outcome: Build) -> None:

@@ -108,6 +108,16 @@ def test_holm_by_hand() -> None:
     assert holm([0.02, 0.02]) == [0.04, 0.04]
 
 
+def test_holm_is_statsmodels() -> None:
+    from statsmodels.stats.multitest import multipletests
+
+    rng = np.random.default_rng(2)
+    for size in (1, 2, 45, 378):
+        values = (rng.random(size) ** 4).round(3)  # many small ones, and some equal
+        expected = multipletests(values, method="holm")[1]
+        assert holm(values.tolist()) == pytest.approx(expected.tolist(), rel=1e-12)
+
+
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 

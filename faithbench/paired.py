@@ -1,0 +1,113 @@
+"""Tests of two explainers: the one a metric's values ask for, and those that papers used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from faithbench.errors import FaithbenchError
+from faithbench.stats import (
+    FEWEST,
+    Column,
+    PairedTest,
+    differences,
+    no_test,
+    rank_biserial,
+    signed_ranks,
+)
+from faithbench.types import Floats
+
+
+def paired_tests(columns: Sequence[Column], pairs: Sequence[tuple[int, int]]) -> list[PairedTest]:
+    """Test pairs of columns: McNemar where all values of both are 0 or 1, else signed ranks.
+
+    A column has one value per example, in the same order. Whole tables go at once, because
+    thousands of single calls would take most of a leaderboard's time.
+    """
+    arrays = [_array(column) for column in columns]
+    zero_one = [is_zero_one(column) for column in columns]
+    found: dict[int, PairedTest] = {}
+    waiting: dict[int, list[tuple[int, Floats]]] = {}
+    for place, (i, j) in enumerate(pairs):
+        if zero_one[i] and zero_one[j]:
+            found[place] = mcnemar(columns[i], columns[j])
+            continue
+        changes = np.round(arrays[i] - arrays[j], 12)
+        changes = changes[~np.isnan(changes)]
+        none = no_test(changes)
+        if none is not None:
+            found[place] = none
+        else:
+            waiting.setdefault(len(changes), []).append((place, changes))
+    for same in waiting.values():
+        tests = signed_ranks(np.stack([changes for _, changes in same]))
+        found |= {place: test for (place, _), test in zip(same, tests, strict=True)}
+    return [found[place] for place in range(len(pairs))]
+
+
+def is_zero_one(*columns: Column) -> bool:
+    """Say whether all present values are 0 or 1: so a record shows a 0/1 metric."""
+    return all(value in (0, 1, None) for column in columns for value in column)
+
+
+def mcnemar(first: Column, second: Column) -> PairedTest:
+    """Test paired 0/1 values by McNemar's test, exact: a fair coin per pair that differs."""
+    from scipy.special import bdtr
+
+    if not is_zero_one(first, second):
+        odd = next(v for v in (*first, *second) if v not in (0, 1, None))
+        raise FaithbenchError(
+            f"McNemar's test was asked for values of 0 and 1, found {odd}; "
+            "test such values by signed ranks"
+        )
+    changes = differences(first, second)
+    none = no_test(changes, "McNemar")
+    if none is not None:
+        return none
+    up, down = int((changes > 0).sum()), int((changes < 0).sum())
+    # The coin is fair, so both tails are alike; scipy's binomtest is far slower.
+    p = min(1.0, 2 * float(bdtr(min(up, down), up + down, 0.5)))
+    return PairedTest(p, (up - down) / (up + down), len(changes), name="McNemar")
+
+
+def paired_t(first: Column, second: Column) -> PairedTest:
+    """Test paired values by Student's t, as FRESH (Jain et al. 2020) does.
+
+    It asks for normal differences, which these metrics seldom have. The effect is the same
+    rank-biserial correlation as beside the other tests.
+    """
+    from scipy.stats import ttest_1samp
+
+    changes = differences(first, second)
+    none = no_test(changes, "paired t")
+    if none is not None:
+        return none
+    effect, n = float(rank_biserial(changes)), len(changes)
+    if np.ptp(changes) == 0:
+        return PairedTest(None, effect, n, "all differences are the same", "paired t")
+    return PairedTest(float(ttest_1samp(changes, 0.0).pvalue), effect, n, name="paired t")
+
+
+def rank_sum(first: Column, second: Column) -> PairedTest:
+    """Test two samples by Wilcoxon's rank-sum test, as SaLoss (Chrysostomou and Aletras) does.
+
+    It ignores that values are paired, so it finds less; as in scipy and in the published code,
+    ties are not corrected for. `n` is the size of the smaller sample.
+    """
+    from scipy.stats import rankdata, ranksums
+
+    one, other = ([value for value in column if value is not None] for column in (first, second))
+    n = min(len(one), len(other))
+    if n < FEWEST:
+        return PairedTest(None, 0.0, n, f"only {n} values", "rank-sum")
+    if len({*one, *other}) == 1:
+        return PairedTest(None, 0.0, n, "all values are equal", "rank-sum")
+    lowest = len(one) * (len(one) + 1) / 2
+    higher = float(rankdata([*one, *other])[: len(one)].sum()) - lowest
+    effect = 2 * higher / (len(one) * len(other)) - 1
+    return PairedTest(float(ranksums(one, other).pvalue), effect, n, name="rank-sum")
+
+
+def _array(column: Column) -> Floats:
+    return np.array([np.nan if value is None else value for value in column], dtype=float)

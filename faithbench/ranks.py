@@ -1,0 +1,116 @@
+"""Ranks across tasks: mean rank, Friedman's test and Nemenyi's critical difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from faithbench.errors import FaithbenchError
+from faithbench.stats import ALPHA, Column
+from faithbench.types import Floats
+
+
+@dataclass(frozen=True)
+class RankTest:
+    """Explainers ranked on several tasks; rank 1 is the best, ties share the mean of theirs.
+
+    `ranks` has a row per task with all values; `left_out` counts the tasks without. Two
+    explainers differ if their mean ranks are `critical_difference` apart, or by `nemenyi`, the
+    p values of all pairs (adjusted for their number by the studentized range). `reason` says
+    why there is no test.
+    """
+
+    ranks: tuple[tuple[float, ...], ...]
+    mean_ranks: tuple[float, ...]
+    left_out: int
+    friedman_p: float | None = None
+    critical_difference: float | None = None
+    nemenyi: tuple[tuple[float, ...], ...] | None = None
+    reason: str = ""
+
+
+def rank_test(
+    values: Sequence[Column], higher_is_better: Sequence[bool], alpha: float = ALPHA
+) -> RankTest:
+    """Rank explainers on every task and test the ranks (Demsar 2006, section 3.2).
+
+    `values` has a row per task (or task and metric), one value per explainer; each row has its
+    own direction. Rows with a missing value are left out.
+    """
+    _check(values, higher_is_better)
+    rows = [
+        average_ranks([v for v in row if v is not None], up)
+        for row, up in zip(values, higher_is_better, strict=True)
+        if None not in row
+    ]
+    left_out = len(values) - len(rows)
+    tasks, explainers = len(rows), len(values[0])
+    ranks = np.array(rows).reshape(tasks, explainers)
+    known = tuple(map(tuple, ranks.tolist()))
+    means = ranks.mean(axis=0) if tasks else np.empty(0)
+    mean_ranks = tuple(means.tolist())
+    if explainers < 3 or tasks < 2:
+        found = f"{explainers} explainers on {tasks} tasks"
+        reason = f"ranks are tested from 3 explainers and 2 tasks on, found {found}"
+        return RankTest(known, mean_ranks, left_out, reason=reason)
+    if np.ptp(ranks) == 0:
+        return RankTest(known, mean_ranks, left_out, reason="all ranks are equal")
+    from scipy.stats import friedmanchisquare
+
+    return RankTest(
+        known,
+        mean_ranks,
+        left_out,
+        float(friedmanchisquare(*ranks.T).pvalue),
+        critical_difference(explainers, tasks, alpha),
+        nemenyi(means, tasks),
+    )
+
+
+def average_ranks(values: Sequence[float], higher_is_better: bool) -> list[float]:
+    """Rank values, the best 1; equal ones share the mean of their ranks."""
+    from scipy.stats import rankdata
+
+    # Rounded, so that the last bit of a mean does not break a tie.
+    rounded = np.round(values, 12)
+    ranks: list[float] = rankdata(-rounded if higher_is_better else rounded).tolist()
+    return ranks
+
+
+def critical_difference(explainers: int, tasks: int, alpha: float = ALPHA) -> float:
+    """Return how far two mean ranks must lie apart: q sqrt(k (k + 1) / 6 N) (Demsar 2006)."""
+    from scipy.stats import studentized_range
+
+    q = float(studentized_range.ppf(1 - alpha, explainers, math.inf)) / math.sqrt(2)
+    return q * _spread(explainers, tasks)
+
+
+def nemenyi(mean_ranks: Sequence[float] | Floats, tasks: int) -> tuple[tuple[float, ...], ...]:
+    """Return the p value of every pair of mean ranks; 1 on the diagonal."""
+    from scipy.stats import studentized_range
+
+    means, explainers = np.asarray(mean_ranks), len(mean_ranks)
+    gaps = np.round(np.abs(means[:, None] - means[None]), 12)
+    # Each tail is a numerical integral, and many gaps are equal.
+    distinct, places = np.unique(gaps, return_inverse=True)
+    scaled = distinct * math.sqrt(2) / _spread(explainers, tasks)
+    tails = studentized_range.sf(scaled, explainers, math.inf)
+    p = np.clip(np.where(distinct == 0, 1.0, tails), 0, 1)[places.reshape(gaps.shape)]
+    return tuple(map(tuple, p.tolist()))
+
+
+def _spread(explainers: int, tasks: int) -> float:
+    """Return the standard error of the difference of two mean ranks."""
+    return math.sqrt(explainers * (explainers + 1) / (6 * tasks))
+
+
+def _check(values: Sequence[Column], higher_is_better: Sequence[bool]) -> None:
+    if not values or len(values) != len(higher_is_better) or len({len(v) for v in values}) != 1:
+        raise FaithbenchError(
+            "ranking needs one row of values per task, all of one length, and a direction for "
+            f"each; found rows of {[len(v) for v in values]} values and {len(higher_is_better)} "
+            "directions; fill gaps with None"
+        )

@@ -1,0 +1,111 @@
+"""Every explainer against every other on one metric: tests, groups of ties, the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from faithbench.errors import FaithbenchError
+from faithbench.letters import letters
+from faithbench.paired import paired_tests
+from faithbench.rounding import significant
+from faithbench.stats import ALPHA, Column, PairedTest, holm
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Two explainers of a table: their test, and its p after Holm over the whole table."""
+
+    first: str
+    second: str
+    test: PairedTest
+    adjusted: float | None
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """A table of explainers, best mean first, and what its tests say.
+
+    `duels` has every pair, in that order. `letters` marks groups of ties; who has no value has
+    none. `ties` are those not significantly different from the best. A metric without a
+    direction has no best, and the highest mean comes first.
+    """
+
+    means: dict[str, float | None]
+    duels: tuple[Duel, ...]
+    letters: dict[str, str]
+    best: str | None
+    ties: tuple[str, ...]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Return the explainers' names, best mean first."""
+        return tuple(self.means)
+
+    @property
+    def tested(self) -> int:
+        """Return how many pairs have a test: what Holm counts."""
+        return sum(duel.adjusted is not None for duel in self.duels)
+
+
+def tournament(
+    table: Mapping[str, Column], higher_is_better: bool | None, alpha: float = ALPHA
+) -> Tournament:
+    """Test every pair of explainers on paired values, Holm-Bonferroni over all pairs.
+
+    `table` has an explainer's values, one per example in the same order, None where missing.
+    """
+    _check(table)
+    means = {name: _mean(values) for name, values in table.items()}
+    sign = 1 if higher_is_better is False else -1
+    order = sorted(means, key=lambda name: (*_place(means[name], sign), name))
+    pairs = list(combinations(range(len(order)), 2))
+    tests = paired_tests([table[name] for name in order], pairs)
+    adjusted = iter(holm([test.p for test in tests if test.p is not None]))
+    duels = tuple(
+        Duel(order[i], order[j], test, None if test.p is None else next(adjusted))
+        for (i, j), test in zip(pairs, tests, strict=True)
+    )
+    present = [name for name in order if means[name] is not None]
+    best = present[0] if present and higher_is_better is not None else None
+    against = {duel.second: duel.adjusted for duel in duels if duel.first == best}
+    ties = [n for n in present if n in against and not _below(against[n], alpha)]
+    found = _letters(present, duels, alpha)
+    return Tournament(
+        {name: means[name] for name in order},
+        duels,
+        {name: found.get(name, "") for name in order},
+        best,
+        tuple(ties),
+    )
+
+
+def _letters(present: list[str], duels: tuple[Duel, ...], alpha: float) -> dict[str, str]:
+    known = {frozenset((duel.first, duel.second)): duel.adjusted for duel in duels}
+    matrix = [[known.get(frozenset((one, other))) for other in present] for one in present]
+    return dict(zip(present, letters(matrix, alpha), strict=True))
+
+
+def _below(p: float | None, alpha: float) -> bool:
+    return p is not None and p < alpha
+
+
+def _mean(values: Column) -> float | None:
+    present = [value for value in values if value is not None]
+    return significant(math.fsum(present) / len(present), 12) if present else None
+
+
+def _place(mean: float | None, sign: int) -> tuple[bool, float]:
+    return (True, 0.0) if mean is None else (False, sign * mean)
+
+
+def _check(table: Mapping[str, Column]) -> None:
+    lengths = {name: len(values) for name, values in table.items()}
+    if len(set(lengths.values())) > 1:
+        raise FaithbenchError(
+            "paired tests need one value per example of every explainer, found "
+            f"{', '.join(f'{n} of {name}' for name, n in lengths.items())}; "
+            "give the values of the same examples, None where one is missing"
+        )
