@@ -126,6 +126,7 @@ def _rows(
                 backwards=first.backwards,
                 gap=first.gap,
                 right_without_rationale=without[place],
+                curves=[result.curve for result in results],
             )
         )
     return rows

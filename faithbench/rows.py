@@ -29,6 +29,7 @@ class Row(Facts):
     `right_without_rationale` whether the label is still found when the rationale is erased.
     Under several seeds, `scores` are those of the first and `more_scores` those of the others;
     `values` are then means over the seeds, and `by_seed` has each metric's value for each.
+    `curve` is the probability without the top 10, 20, ..., 90%, the mean over the seeds.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Row(Facts):
     more_scores: tuple[tuple[float, ...], ...] = ()
     values: dict[str, float | None]
     by_seed: dict[str, tuple[float | None, ...]] = Field(default={})
+    curve: tuple[float, ...] = ()
     right_without_rationale: bool | None = None
     rows_asked: Count
     distinct_rows: Count
@@ -82,11 +84,12 @@ def make_row(
     backwards: int,
     gap: float | None = None,
     right_without_rationale: bool | None = None,
+    curves: Sequence[Sequence[float]] = (),
 ) -> Row:
     """Build a row, scores to 7 significant digits, probability and values to 9 decimals.
 
-    `scores` and `values` have an entry per seed. All is rounded, so that last-bit noise of a
-    device does not reach the file.
+    `scores`, `values` and `curves` have an entry per seed. All is rounded, so that last-bit
+    noise of a device does not reach the file.
     """
     for own in scores:
         if len(tokens) != len(own):
@@ -107,6 +110,7 @@ def make_row(
         scores=first,
         more_scores=tuple(others),
         values={},
+        curve=tuple(decimals(math.fsum(at) / len(at)) for at in zip(*curves, strict=True)),
         right_without_rationale=right_without_rationale,
         rows_asked=rows_asked,
         distinct_rows=distinct_rows,

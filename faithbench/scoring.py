@@ -24,11 +24,15 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Scored:
-    """The metric values of one attribution, and the rows they took."""
+    """The metric values of one attribution, and the rows they took.
+
+    `curve` is f without the top 10, 20, ..., 90%, if `aopc` was among the metrics.
+    """
 
     values: dict[str, float | None]
     rows_asked: int
     distinct_rows: int
+    curve: tuple[float, ...] = ()
 
 
 @dataclass
@@ -132,8 +136,10 @@ def _ask(
 
 def _scored(requests: Sequence[_Request]) -> Scored:
     asked = [keep for r in requests for keep in r.plan[: r.asked]]
+    curves = [tuple(r.answers.f.tolist()) for r in requests if r.metric.name == "aopc"]
     return Scored(
         {r.metric.name: r.metric.value(r.case, r.answers) for r in requests},
         len(asked),
         len({keep.tobytes() for keep in asked}),
+        curves[0] if curves else (),
     )

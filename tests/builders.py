@@ -27,7 +27,8 @@ ROWS: list[dict[str, Any]] = [
 KEY = "ab12"
 HEAD = b'{"faithbench_rows":1,"key":"ab12"}\n'
 LINE = (
-    '{"backwards":1,"by_seed":{},"distinct_rows":7,"forwards":2,"gap":null,"id":"e1","label":0,'
+    '{"backwards":1,"by_seed":{},"curve":[],"distinct_rows":7,"forwards":2,"gap":null,"id":"e1",'
+    '"label":0,'
     '"more_scores":[],"probability":0.333333333,"right":false,"right_without_rationale":null,'
     '"rows_asked":9,"scores":[0.1,-2.0],"target":1,"tokens":["\u2028é","b\\n"],'
     '"values":{"aopc":null,"lodds":0.0}}\n'

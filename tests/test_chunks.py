@@ -70,6 +70,8 @@ def test_values_are_means_over_seeds_and_each_seed_is_a_run_of_its_own(job: Job)
             assert row.values[name] == (None if mean is None else pytest.approx(mean, abs=1e-9))
         assert (row.forwards, row.backwards) == (own[0].forwards, own[0].backwards)
         assert row.rows_asked == sum(r.rows_asked for r in own)
+        curve = [sum(at) / 3 for at in zip(*(r.curve for r in own), strict=True)]
+        assert len(curve) == 9 and row.curve == pytest.approx(curve, abs=1e-8)
     assert many.rows[0].values["auprc"] is None  # it has no rationale
     assert many.record.metrics["auprc"].skipped == 1
 

@@ -224,6 +224,7 @@ def test_values_of_one_example_by_hand(job: Job) -> None:
             erased = ids.copy()
             erased[1 + order[:count]] = job.model.tokenizer.mask_token_id
             left.append(probabilities(job.model, erased)[row.target])
+        assert row.curve == pytest.approx(left, abs=1e-8)
         assert row.values["aopc"] == pytest.approx(np.mean(full - np.array(left)), abs=1e-8)
         assert row.values["lodds"] == pytest.approx(np.mean(np.log(left / full)), abs=1e-8)
 
