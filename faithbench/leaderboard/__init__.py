@@ -1,0 +1,1 @@
+"""From records to a ranking: tables, overall ranks, and the pages that show them."""

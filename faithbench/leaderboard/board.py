@@ -1,0 +1,169 @@
+"""What a leaderboard says, as data: the one thing that every page, table and file is made from."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from faithbench.record_facts import Count, Facts
+
+BOARD_SCHEMA: Final = 1
+
+Interval = tuple[float, float]
+Family = Literal["faithfulness", "stability", "plausibility", "speed"]
+
+
+class Cell(Facts):
+    """One explainer's result on one metric.
+
+    `letters` are its groups of ties: who shares one is not significantly different. `tie` marks
+    who is not significantly different from the best.
+    """
+
+    mean: float | None
+    ci95: Interval | None
+    n: Count
+    skipped: Count
+    letters: str
+    best: bool
+    tie: bool
+
+
+class Pair(Facts):
+    """A paired test of two explainers: p as found, p after Holm over the table, and effect."""
+
+    first: str
+    second: str
+    test: str
+    n: Count
+    p: float | None
+    adjusted: float | None
+    effect: float
+    reason: str
+
+
+class Column(Facts):
+    """One metric of a table: a cell per explainer, best first, and the tests of all pairs.
+
+    `proxy` marks agreement with rationales that no person marked. Speed is measured on the
+    explainer, not per example, so it has no tests.
+    """
+
+    metric: str
+    title: str
+    family: Family
+    higher_is_better: bool | None
+    version: int
+    proxy: bool
+    cells: dict[str, Cell]
+    pairs: tuple[Pair, ...]
+
+
+class Entrant(Facts):
+    """An explainer of a table: who it is, what it cost, and how the prediction falls.
+
+    `curve` is the mean probability with 0, 10, ..., 90% of the tokens erased. `seconds` are
+    measured, and comparable only within one machine; rows through the network are counted.
+    """
+
+    label: str
+    name: str
+    family: str
+    package: str
+    version: str
+    settings: dict[str, bool | int | float | str]
+    seeds: tuple[int, ...]
+    submission: str | None
+    records: tuple[str, ...]
+    seconds: float | None
+    seconds_ci95: Interval | None
+    peak_memory_bytes: Count | None
+    forwards: float
+    backwards: float
+    forward_equivalents: float
+    curve: tuple[float, ...]
+
+
+class Shown(Facts):
+    """One example with what each explainer says of it, for looking at.
+
+    Scores are divided by the largest magnitude of the text. `rationale` marks the tokens that
+    people marked; it is empty where nobody did.
+    """
+
+    id: str
+    tokens: tuple[str, ...]
+    said: str
+    truth: str
+    right: bool
+    probability: float
+    scores: dict[str, tuple[float, ...]]
+    rationale: tuple[bool, ...]
+
+
+class Table(Facts):
+    """All explainers that were measured on the same terms.
+
+    `id` is the task's name, with the source and more where tables of a task differ in them.
+    """
+
+    id: str
+    task: str
+    task_version: int
+    title: str
+    kind: Literal["classification", "pair", "qa"]
+    source: Literal["folder", "hub", "bundled"]
+    split: str
+    n: Count
+    data_sha256: str
+    model: str
+    weights_sha256: str
+    dtype: str
+    accuracy: float | None
+    tpr_drop: float | None
+    truncated: Count
+    protocol: int
+    operator: str
+    erasure_token: str
+    long: str
+    rationale: Literal["human", "proxy", "none"]
+    entrants: tuple[Entrant, ...]
+    columns: tuple[Column, ...]
+    shown: tuple[Shown, ...]
+
+
+class Ranking(Facts):
+    """Mean ranks over tables, of those explainers that are in all of them, best first.
+
+    `over` names the rows that were ranked, as `<table>/<metric>`. `ci95` is a bootstrap
+    interval over tables. `groups` are sets of explainers within the critical difference.
+    """
+
+    family: Family | Literal["overall"]
+    over: tuple[str, ...]
+    left_out: tuple[str, ...]
+    mean_ranks: dict[str, float]
+    ci95: dict[str, Interval | None]
+    friedman_p: float | None
+    critical_difference: float | None
+    groups: tuple[tuple[str, ...], ...]
+    reason: str
+
+
+class ParetoPoint(Facts):
+    """One explainer's mean faithfulness rank against its mean cost in forward equivalents."""
+
+    label: str
+    faithfulness_rank: float
+    forward_equivalents: float
+    front: bool
+
+
+class Board(Facts):
+    """The whole leaderboard; `digest` is that of the records it was made from."""
+
+    board_schema: Literal[1]
+    digest: str
+    records: Count
+    tables: tuple[Table, ...]
+    rankings: tuple[Ranking, ...]
+    pareto: tuple[ParetoPoint, ...]
