@@ -215,9 +215,11 @@ def _dense(*layers: nn.Module) -> _Dense:
 
 
 def _packs(weight: Tensor) -> bool:
+    # Without AVX-512, plain products and GELU apart are a fifth faster than packed and fused ones.
     return (
         weight.device.type == "cpu"
         and weight.dtype == torch.float32
+        and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
         and torch.backends.mkldnn.is_available()
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     )
