@@ -185,6 +185,10 @@ def heads(
     source: Source = "auto",
     sentences: Annotated[int, typer.Option(min=1, help="Training sentences to parse.")] = 1000,
     examples: Annotated[int, typer.Option(min=1, help="Dev examples to calibrate on.")] = 100,
+    max_tokens: Annotated[int | None, typer.Option(min=8, help="Cut texts.")] = None,
+    coarse: Annotated[
+        bool, typer.Option("--coarse", help="Try every third threshold: for long texts.")
+    ] = False,
     device: Device = "auto",
     out: Annotated[
         Path | None, typer.Option(help="File to write (default: where lrp-mask looks).")
@@ -195,7 +199,7 @@ def heads(
 
     heads_command(
         task=task, model=model, data=data, source=source, sentences=sentences,
-        examples=examples, device=device, out=out,
+        examples=examples, max_tokens=max_tokens, coarse=coarse, device=device, out=out,
     )  # fmt: skip
 
 

@@ -87,6 +87,8 @@ def heads_command(
     source: str,
     sentences: int,
     examples: int,
+    max_tokens: int | None,
+    coarse: bool,
     device: str,
     out: Path | None,
 ) -> None:
@@ -96,6 +98,7 @@ def heads_command(
     parsed = load_dataset(the_task, source=source, split="train", folder=data, limit=sentences)
     dev = load_dataset(the_task, source=source, split="dev", folder=data, limit=examples)
     from faithbench.calibration import PAPER, calibrate
+    from faithbench.encoding import shortened
     from faithbench.head_statistics import PARSER, measure, spacy_parse
     from faithbench.heads import HeadStatistics, cached_heads, count_heads, select, write_heads
     from faithbench.models import load_model
@@ -104,6 +107,7 @@ def heads_command(
     loaded = load_model(
         name, labels=the_task.labels, kind=the_task.kind, revision=revision, device=device
     )
+    loaded = shortened(loaded, max_tokens)
     target = out or cached_heads(loaded)
     check_writable(target.parent)
     with progress_on(console) as progress:
@@ -120,7 +124,7 @@ def heads_command(
             positions=positions,
             thresholds={"paper": PAPER},
         )
-        facts = calibrate(loaded, facts, dev, progress)
+        facts = calibrate(loaded, facts, dev, progress, step=3 if coarse else 1)
     write_heads(facts, target)
     table = Table("thresholds", "xi syntactic", "xi positional", "heads", "dev AOPC")
     grid = facts.calibration.grid if facts.calibration is not None else ()

@@ -157,3 +157,15 @@ def inputs_of(
     if getattr(network.config, "type_vocab_size", 0) > 1:
         inputs["token_type_ids"] = types
     return inputs
+
+
+def shortened(model: Model, most: int | None) -> Model:
+    """Cut texts at `most` tokens from now on; None changes nothing."""
+    if most is None:
+        return model
+    if most > model.max_tokens:
+        raise FaithbenchError(
+            f"asked for --max-tokens {most}, but the model reads {model.max_tokens}; give fewer"
+        )
+    model.tokenizer.model_max_length = most
+    return model

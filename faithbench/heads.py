@@ -55,10 +55,11 @@ class Trial(_Closed):
 
 
 class Calibration(_Closed):
-    """The whole grid that calibration saw, and on what."""
+    """The whole grid that calibration saw, and on what: texts cut at `max_tokens`, if known."""
 
     split: str
     examples: int
+    max_tokens: int | None = None
     data_sha256: str
     grid: tuple[Trial, ...]
 

@@ -146,6 +146,7 @@ def test_what_it_was_measured_on(calibrated: HeadStatistics) -> None:
     assert calibrated.calibration is not None
     assert (calibrated.calibration.split, calibrated.calibration.examples) == ("dev", 5)
     assert calibrated.calibration.data_sha256 == "d" * 64
+    assert calibrated.calibration.max_tokens == 64
     assert calibrated.relations == facts().relations
     assert facts().calibration is None
 
@@ -193,6 +194,15 @@ def test_chunks_and_order_change_nothing(calibrated: HeadStatistics, model: Mode
     assert again.thresholds == calibrated.thresholds
     for pair, trial in trials(again).items():
         assert trial.aopc == pytest.approx(trials(calibrated)[pair].aopc, abs=2e-6)
+
+
+def test_a_coarse_grid_has_the_same_trials(calibrated: HeadStatistics, model: Model) -> None:
+    found = calibrate(model, facts(), dev(), lambda *_: None, step=3)
+    pairs = {(synt, pos) for synt in (-0.3, -0.05, 0.1) for pos in (0.2, 0.5, 0.8)}
+    assert set(trials(found)) == pairs - {PAPER}  # the paper's own pair selects no head here
+    for pair, trial in trials(found).items():
+        assert trial.aopc == pytest.approx(trials(calibrated)[pair].aopc, abs=2e-6)
+    assert found.thresholds["calibrated"] == (-0.05, 0.8)
 
 
 def test_a_model_without_such_heads_is_told(model: Model) -> None:

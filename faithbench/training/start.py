@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from faithbench.errors import FaithbenchError
+from faithbench.encoding import shortened
 from faithbench.models import Model, build_model, choose_device, quieten
 from faithbench.tasks import Task
 from faithbench.training.recipe import Recipe
@@ -80,7 +80,7 @@ def start_model(task: Task, recipe: Recipe, base: Base, device: str = "auto") ->
     )
     for name, parameter in learner.named_parameters():
         parameter.requires_grad_(name in learning)
-    return _shortened(model, recipe.max_tokens)
+    return shortened(model, recipe.max_tokens)
 
 
 _DROPOUTS = {
@@ -112,15 +112,3 @@ def _with_adapter(network: Any, recipe: Recipe, asks: bool) -> Any:
         ],
     )
     return get_peft_model(network, config)
-
-
-def _shortened(model: Model, most: int | None) -> Model:
-    """Cut texts at `most` tokens, as the tokenizer of the training alone does."""
-    if most is None:
-        return model
-    if most > model.max_tokens:
-        raise FaithbenchError(
-            f"asked for --max-tokens {most}, but the model reads {model.max_tokens}; give fewer"
-        )
-    model.tokenizer.model_max_length = most
-    return model
