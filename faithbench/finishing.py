@@ -84,7 +84,9 @@ def partial_path(cell: Cell) -> Path:
 def _timing(
     cell: Cell, encodings: Sequence[Encoding], rows: Sequence[Row], total: float
 ) -> TimingFacts:
-    """Measure the explainer alone on a sample, if its speed is wanted."""
+    """Measure the explainer alone on a sample, if its speed is wanted and it is at hand."""
+    if cell.chosen.replayed:
+        return TimingFacts(seconds_total=getattr(cell.chosen.explainer, "seconds", None))
     if not asked(cell.job, "seconds") and not asked(cell.job, "peak_memory"):
         return TimingFacts(seconds_total=total)
     targets = {row.id: row.target for row in rows}

@@ -34,14 +34,15 @@ def sensitivity(
 ) -> list[dict[str, list[float | None]]]:
     """Return max_sensitivity of the sampled examples, if it is wanted; None for the others.
 
-    A text read in windows has that of the most sensitive one.
+    A text read in windows has that of the most sensitive one. Scores that are only read back
+    have none: nobody is there to explain a changed input.
     """
     if not asked(job, "max_sensitivity"):
         return [{}] * len(encodings)
     found: list[dict[str, list[float | None]]] = []
     for encoding, prediction in zip(encodings, said, strict=True):
         values: list[float | None] = [None]
-        if encoding.example.id in sampled:
+        if encoding.example.id in sampled and not cell.chosen.replayed:
             parts = parts_of(encoding)
             seeds = [seed_of(job.seed, encoding.example.id)] * len(parts)
             batch = collate(job.model, parts, [prediction.target] * len(parts), seeds)
