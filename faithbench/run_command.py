@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -16,6 +17,7 @@ from faithbench.files import check_writable
 from faithbench.metrics import Metric, Need, find_metrics
 from faithbench.selection import Chosen, find_explainers
 from faithbench.tasks import Task, load_task
+from faithbench.types import Explainer
 
 if TYPE_CHECKING:
     from faithbench.encoding import Long
@@ -63,7 +65,7 @@ def run_command(
         allow_changed=allow_changed_data,
     )
     chosen = _explainers(explainer, plugins, dataset, human)
-    wanted = _wanted(metrics, dataset, chosen, seeds)
+    wanted = wanted_metrics(metrics, dataset, [c.explainer for c in chosen], seeds)
     with console.status("loading model"):
         from faithbench.cells import Job
         from faithbench.models import load_model
@@ -129,14 +131,14 @@ def _explainers(text: str, plugins: list[Path], data: Dataset, human: bool) -> t
     return (*chosen, *find_explainers("human"))
 
 
-def _wanted(
-    metrics: str, data: Dataset, chosen: tuple[Chosen, ...], seeds: int
+def wanted_metrics(
+    metrics: str, data: Dataset, explainers: Sequence[Explainer], seeds: int
 ) -> tuple[Metric, ...]:
     """Resolve the metrics; `all` leaves out what task, data or explainers lack the needs of."""
     there: dict[Need, bool] = {
         "answers": data.task.kind == "qa",
         "rationale": data.rationale != "none",
         "sentences": data.rationale != "none" and data.task.rationale_unit == "sentences",
-        "seeds": seeds > 1 and any(getattr(c.explainer, "stochastic", False) for c in chosen),
+        "seeds": seeds > 1 and any(getattr(e, "stochastic", False) for e in explainers),
     }
     return find_metrics(metrics, [need for need, is_there in there.items() if is_there])

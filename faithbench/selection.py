@@ -96,7 +96,7 @@ def _choose(name: str, settings: dict[str, str], plugins: dict[str, list[Plugin]
         )
     if name in plugins:
         (plugin,) = plugins[name]
-        explainer = configure(name, _checked(plugin), settings)
+        explainer = configure(name, explainer_class(plugin), settings)
         return Chosen(name, explainer, plugin.origin.removeprefix("package "), plugin.version)
     ours = version("faithbench")
     if name.startswith("captum:"):
@@ -111,7 +111,8 @@ def _choose(name: str, settings: dict[str, str], plugins: dict[str, list[Plugin]
     return Chosen(name, configure(name, kind, settings), version=ours)
 
 
-def _checked(plugin: Plugin) -> type[Any]:
+def explainer_class(plugin: Plugin) -> type[Any]:
+    """Load the class of a plugin, refusing what is no explainer."""
     kind = plugin.load()
     if not (isinstance(kind, type) and is_dataclass(kind) and "__call__" in dir(kind)):
         raise FaithbenchError(

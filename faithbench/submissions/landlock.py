@@ -28,10 +28,12 @@ def landlock_version() -> int:
     return max(0, _call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1)))
 
 
-def restrict_files(readable: Iterable[Path], writable: Iterable[Path]) -> bool:
+def restrict_files(
+    readable: Iterable[Path], writable: Iterable[Path], listed: Iterable[Path] = ()
+) -> bool:
     """Let the calling thread read and write below these paths alone; False if it cannot be.
 
-    From version 4 on it also refuses TCP, from version 6 on signals to outsiders.
+    Folders that are `listed` show the names of what is in them, and no more. From version 4 on it also refuses TCP, from version 6 on signals to outsiders.
     """
     version = landlock_version()
     if not version:
@@ -45,6 +47,8 @@ def restrict_files(readable: Iterable[Path], writable: Iterable[Path]) -> bool:
     try:
         for path in readable:
             _allow(rules, path, _READ_FILE | _READ_FOLDER)
+        for path in listed:
+            _allow(rules, path, _READ_FOLDER)
         for path in writable:
             _allow(rules, path, handled)
         libc = ctypes.CDLL(None, use_errno=True)
