@@ -68,3 +68,21 @@ def score(
     from faithbench.submissions.commands import score_command
 
     score_command(folders=folders, root=root, task=task, data=data)
+
+
+@submission_app.command()
+def check(
+    folders: Folders,
+    data: DataFolder = None,
+    sample: Annotated[
+        int, typer.Option(min=0, help="Examples on which the model is asked again.")
+    ] = 8,
+    no_model: Annotated[
+        bool, typer.Option("--no-model", help="Leave out what needs the model.")
+    ] = False,
+    root: Root = Path("submissions"),
+) -> None:
+    """Prove that files, names, sums and values of submissions are what they should be."""
+    from faithbench.submissions.commands import check_command
+
+    check_command(folders=folders, root=root, data=data, sample=sample, no_model=no_model)

@@ -16,6 +16,7 @@ from faithbench.aggregates import (
 from faithbench.cells import Cell
 from faithbench.provenance import environment, source_state
 from faithbench.records import (
+    PROTOCOL,
     ExplainerFacts,
     ModelFacts,
     ProtocolFacts,
@@ -26,8 +27,6 @@ from faithbench.records import (
     TimingFacts,
 )
 from faithbench.rows import Row
-
-PROTOCOL = 1
 
 
 def make_record(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -17,7 +16,6 @@ from faithbench.files import check_writable
 from faithbench.metrics import Metric, Need, find_metrics
 from faithbench.selection import Chosen, find_explainers
 from faithbench.tasks import Task, load_task
-from faithbench.types import Explainer
 
 if TYPE_CHECKING:
     from faithbench.encoding import Long
@@ -65,7 +63,8 @@ def run_command(
         allow_changed=allow_changed_data,
     )
     chosen = _explainers(explainer, plugins, dataset, human)
-    wanted = wanted_metrics(metrics, dataset, [c.explainer for c in chosen], seeds)
+    draws = any(getattr(one.explainer, "stochastic", False) for one in chosen)
+    wanted = wanted_metrics(metrics, dataset, several_seeds=seeds > 1 and draws)
     with console.status("loading model"):
         from faithbench.cells import Job
         from faithbench.models import load_model
@@ -131,14 +130,12 @@ def _explainers(text: str, plugins: list[Path], data: Dataset, human: bool) -> t
     return (*chosen, *find_explainers("human"))
 
 
-def wanted_metrics(
-    metrics: str, data: Dataset, explainers: Sequence[Explainer], seeds: int
-) -> tuple[Metric, ...]:
+def wanted_metrics(metrics: str, data: Dataset, *, several_seeds: bool) -> tuple[Metric, ...]:
     """Resolve the metrics; `all` leaves out what task, data or explainers lack the needs of."""
     there: dict[Need, bool] = {
         "answers": data.task.kind == "qa",
         "rationale": data.rationale != "none",
         "sentences": data.rationale != "none" and data.task.rationale_unit == "sentences",
-        "seeds": seeds > 1 and any(getattr(e, "stochastic", False) for e in explainers),
+        "seeds": several_seeds,
     }
     return find_metrics(metrics, [need for need, is_there in there.items() if is_there])

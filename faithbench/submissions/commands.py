@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from faithbench.commands import model_for
-from faithbench.data import load_dataset
+from faithbench.data import Dataset, load_dataset
 from faithbench.display import caption, progress_on, results_tables
 from faithbench.errors import FaithbenchError
 from faithbench.submissions.entry import Entry, read_entry
+from faithbench.submissions.isolation import readable
 from faithbench.submissions.names import files_of
 from faithbench.submissions.order import Confined
 from faithbench.submissions.sandbox import Limits
 from faithbench.submissions.score_files import read_scores, score_file
+from faithbench.submissions.standing import known_model
 from faithbench.tasks import load_task
 
 if TYPE_CHECKING:
     from faithbench.finishing import Outcome
     from faithbench.submissions.running import Bench
 
+MOST_FAULTS = 20
 Work = Callable[[Path, Entry], "Sequence[Outcome]"]
 
 
@@ -62,7 +64,7 @@ def run_command(
     with console.status("loading model"):
         from faithbench.submissions.running import run_explainer
 
-        bench = _bench(*model_for(the_task, dataset, model), dataset)
+        bench = _bench(*known_model(the_task, dataset.source, model), dataset)
 
     def say(confined: Confined) -> None:
         console.print(Text(f"enforced: {', '.join(confined.holds)}"))
@@ -98,12 +100,44 @@ def score_command(
             dataset = load_dataset(
                 the_task, source=one.source, split=one.split, folder=data, limit=max(1, count)
             )
-            bench = _bench(*model_for(the_task, dataset, one.model), dataset)
+            bench = _bench(*known_model(the_task, dataset.source, one.model), dataset)
             with progress_on(console) as progress:
                 found.append(score_attributions(folder, entry, bench, progress))
         return found
 
     _each(console, submissions(folders, root, "attributions"), work)
+
+
+def check_command(
+    *, folders: Sequence[str], root: Path, data: Path | None, sample: int, no_model: bool
+) -> None:
+    """Prove submissions; each fault is one line."""
+    from faithbench.submissions.check import Checks, check_submission
+    from faithbench.submissions.isolation import workplace
+
+    console = Console(highlight=False, soft_wrap=True)
+
+    def bench_of(data: Dataset, name: str, revision: str | None) -> Bench:
+        return _bench(name, revision, data)
+
+    wanted = submissions(folders, root)
+    failed = 0
+    with workplace() as kept:
+        checks = Checks(data, kept, sample, None if no_model else bench_of)
+        for folder in wanted:
+            found = check_submission(folder, checks)
+            for fault in found.faults[:MOST_FAULTS]:
+                console.print(Text(f"{readable(folder.name, 60)}: {fault}", style="red"))
+            if len(found.faults) > MOST_FAULTS:
+                console.print(Text(f"... and {len(found.faults) - MOST_FAULTS} more faults"))
+            failed += bool(found.faults)
+            if not found.faults:
+                count = f"{found.records} record{'' if found.records == 1 else 's'}"
+                console.print(Text(f"{folder.name}: fine, {count}"))
+    if no_model:
+        console.print("not checked: what needs the model (--no-model)")
+    if failed:
+        raise FaithbenchError(f"{failed} of {len(wanted)} submissions have faults; see above")
 
 
 def submissions(folders: Sequence[str], root: Path, kind: str | None = None) -> list[Path]:
@@ -124,12 +158,10 @@ def _is_of(folder: Path, kind: str) -> bool:
         return True
 
 
-def _bench(name: str, revision: str | None, dataset: object) -> Bench:
-    from faithbench.data import Dataset
+def _bench(name: str, revision: str | None, dataset: Dataset) -> Bench:
     from faithbench.models import load_model
     from faithbench.submissions.running import bench_of
 
-    assert isinstance(dataset, Dataset)
     task = dataset.task
     model = load_model(name, labels=task.labels, kind=task.kind, revision=revision, device="cpu")
     return bench_of(dataset, model)

@@ -9,6 +9,10 @@ from pydantic import Field
 from faithbench.record_facts import Facts
 
 
+Score = Annotated[float, Field(ge=-1e100, le=1e100)]
+"""A score; larger ones would overflow where they are added."""
+
+
 class Asked(Facts):
     """One example to explain. Its label and its rationale are nobody's business there."""
 
@@ -58,7 +62,7 @@ class Given(Facts):
     """The scores of one example, one list per seed; each has a score per erasable token."""
 
     id: str
-    scores: Annotated[tuple[tuple[float, ...], ...], Field(min_length=1)]
+    scores: Annotated[tuple[tuple[Score, ...], ...], Field(min_length=1)]
 
 
 class Failed(Facts):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,16 +19,14 @@ from faithbench.selection import Chosen
 from faithbench.submissions.asking import ask_explainer
 from faithbench.submissions.entry import Entry
 from faithbench.submissions.isolation import workplace
-from faithbench.submissions.names import files_of
 from faithbench.submissions.order import Confined
 from faithbench.submissions.replay import Replay, replay
 from faithbench.submissions.sandbox import Limits
-from faithbench.submissions.score_files import aligned_scores, score_file
+from faithbench.submissions.score_files import aligned_scores
+from faithbench.submissions.standing import PACKAGE, SEED, SEEDS, digests_of
 from faithbench.targets import predictions
 from faithbench.types import Encoding
 
-SEED, SEEDS = 0, 3
-PACKAGE = "submission"
 Progress = Callable[[str, int, int], None]
 
 
@@ -84,21 +81,12 @@ def score_attributions(folder: Path, entry: Entry, bench: Bench, progress: Progr
     return _measured(folder, entry, bench, found, progress)
 
 
-def digests_of(folder: Path, entry: Entry, task: str) -> dict[str, str]:
-    """Digest the files that a submission's scores come from, by their paths."""
-    if entry.kind == "attributions":
-        names: Sequence[str] = [score_file(folder, task).relative_to(folder).as_posix()]
-    else:
-        names = [n for n in files_of(folder) if n == "explainer.py" or n.startswith("data/")]
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
-
-
 def _measured(
     folder: Path, entry: Entry, bench: Bench, scores: Replay, progress: Progress
 ) -> Outcome:
     """Run all metrics on scores, and put the record in the place of an older one."""
     chosen = Chosen(entry.name, scores, PACKAGE, stated=entry.settings)
-    metrics = wanted_metrics("all", bench.data, [scores], SEEDS)
+    metrics = wanted_metrics("all", bench.data, several_seeds=scores.stochastic)
     with workplace() as results:
         job = Job(bench.data, bench.model, (chosen,), metrics, results, seed=SEED, seeds=SEEDS)
         (outcome,) = run(job, progress)
@@ -107,8 +95,7 @@ def _measured(
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
         path = target / outcome.path.name
-        shutil.copyfile(outcome.path.with_name(outcome.record.rows.file), path.with_name(
-            outcome.record.rows.file
-        ))
+        rows = outcome.record.rows.file
+        shutil.copyfile(outcome.path.with_name(rows), target / rows)
         shutil.copyfile(outcome.path, path)
     return Outcome(chosen, outcome.record, path, outcome.rows)

@@ -16,6 +16,7 @@ from faithbench.errors import FaithbenchError
 from faithbench.record_facts import Facts
 from faithbench.records import explain
 from faithbench.submissions.isolation import readable
+from faithbench.submissions.order import Score
 from faithbench.tasks import Task
 from faithbench.types import Encoding, Example
 from faithbench.words import word_spans
@@ -28,7 +29,7 @@ class ScoredExample(Facts):
     """One line of a file: an example's id and its scores, in reading order."""
 
     id: str
-    scores: tuple[float, ...]
+    scores: tuple[Score, ...]
 
 
 def score_file(folder: Path, task: str) -> Path:
