@@ -70,25 +70,18 @@ def check_submission(folder: Path, checks: Checks) -> Checked:
 def _prove_files(folder: Path, entry: Entry, files: tuple[str, ...]) -> Iterator[Fault]:
     """Prove that the files are those of the entry's kind, and that none is left over."""
     remove = "remove it, or change entry.toml"
-    code = ("explainer.py", "test_explainer.py")
     scores = [f"scores/{one.task}.jsonl" for one in entry.scores]
-    for name in code if entry.kind == "plugin" else ():
-        if name not in files:
-            yield Fault(name, "file", "is missing", "`faithbench submission new` writes one")
-        elif (folder / name).stat().st_size > LARGEST_CODE:
-            yield Fault(name, "file", f"has more than {LARGEST_CODE} bytes", "shorten it")
+    if entry.kind == "plugin":
+        yield from _prove_code(folder, files)
     for name in files:
-        if name in code or name.startswith("data/"):
+        if name.endswith(".py") or name.startswith("data/"):
             if entry.kind != "plugin":
                 yield Fault(name, "file", "is not one of attributions", remove)
         elif name.startswith("scores/"):
-            if name.removesuffix(".gz") not in scores:
-                yield Fault(name, "file", "is not named in entry.toml", remove)
+            if name.removesuffix(".gz") in scores:
+                yield from _prove_scores(folder, name)
             else:
-                try:
-                    read_scores(folder / name)
-                except FaithbenchError as error:
-                    yield Fault(name, "content", str(error), "then check again")
+                yield Fault(name, "file", "is not named in entry.toml", remove)
         elif name.endswith(".rows.jsonl") and f"{name[: -len('.rows.jsonl')]}.json" not in files:
             yield Fault(name, "file", "is without its record", "remove it")
     for name in scores:
@@ -97,6 +90,21 @@ def _prove_files(folder: Path, entry: Entry, files: tuple[str, ...]) -> Iterator
     folders = [name.rpartition("/")[0] for name in files if name.endswith(".json")]
     for place in sorted({p for p in folders if p.startswith("records/") and folders.count(p) > 1}):
         yield Fault(place, "files", "holds more than one record", "keep the newest one")
+
+
+def _prove_code(folder: Path, files: tuple[str, ...]) -> Iterator[Fault]:
+    for name in ("explainer.py", "test_explainer.py"):
+        if name not in files:
+            yield Fault(name, "file", "is missing", "`faithbench submission new` writes one")
+        elif (folder / name).stat().st_size > LARGEST_CODE:
+            yield Fault(name, "file", f"has more than {LARGEST_CODE} bytes", "shorten it")
+
+
+def _prove_scores(folder: Path, name: str) -> Iterator[Fault]:
+    try:
+        read_scores(folder / name)
+    except FaithbenchError as error:
+        yield Fault(name, "content", str(error), "then check again")
 
 
 def _prove(folder: Path, name: str, entry: Entry, checks: Checks) -> Iterator[Fault]:
@@ -140,7 +148,8 @@ def _read(folder: Path, name: str) -> tuple[Record, tuple[Row, ...], str]:
     beside = f"{path.stem}.rows.jsonl"
     if record.rows.file != beside:
         raise FaithbenchError(
-            f"rows.file is {record.rows.file!r:.60}, expected {beside!r}: a record's rows lie beside it"
+            f"rows.file is {record.rows.file!r:.60}, expected {beside!r}; "
+            "a record's rows lie beside it, under its own name"
         )
     rows = read_rows(path.with_name(beside), record.rows.sha256)
     if not rows:

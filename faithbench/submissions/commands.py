@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from faithbench.tasks import load_task
 
 if TYPE_CHECKING:
     from faithbench.finishing import Outcome
+    from faithbench.models import Model
     from faithbench.submissions.running import Bench
 
 MOST_FAULTS = 20
@@ -159,12 +161,17 @@ def _is_of(folder: Path, kind: str) -> bool:
 
 
 def _bench(name: str, revision: str | None, dataset: Dataset) -> Bench:
-    from faithbench.models import load_model
     from faithbench.submissions.running import bench_of
 
-    task = dataset.task
-    model = load_model(name, labels=task.labels, kind=task.kind, revision=revision, device="cpu")
-    return bench_of(dataset, model)
+    return bench_of(dataset, _model(name, revision, dataset.task.labels, dataset.task.kind))
+
+
+@cache
+def _model(name: str, revision: str | None, labels: tuple[str, ...], kind: str) -> Model:
+    """Load a model once for all submissions; on the CPU, as every submission is measured."""
+    from faithbench.models import load_model
+
+    return load_model(name, labels=labels, kind=kind, revision=revision, device="cpu")
 
 
 def _each(console: Console, folders: Sequence[Path], work: Work) -> None:
@@ -177,7 +184,11 @@ def _each(console: Console, folders: Sequence[Path], work: Work) -> None:
         except FaithbenchError as error:
             failed += 1
             message = str(error)
-            said = message if message.startswith("submission ") else f"submission {folder.name} {message}"
+            said = (
+                message
+                if message.startswith("submission ")
+                else f"submission {folder.name} {message}"
+            )
             console.print(Text(f"failed: {said}", style="red"), soft_wrap=True)
             continue
         for outcome in outcomes:

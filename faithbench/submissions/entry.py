@@ -67,14 +67,18 @@ class Entry(Facts):
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
-        wanted, other = ("explainer",), ("method", "unit", "scores")
-        if self.kind == "attributions":
-            wanted, other = other, ("explainer", "settings")
-        for key in wanted:
-            if not getattr(self, key):
+        plugin = self.kind == "plugin"
+        needs = {
+            "explainer": plugin,
+            "method": not plugin,
+            "unit": not plugin,
+            "scores": not plugin,
+        }
+        for key, needed in needs.items():
+            if needed and not getattr(self, key):
                 raise ValueError(f"kind {self.kind!r} needs the key {key!r}")
-        for key in other:
-            if getattr(self, key):
+        for key, taken in {**needs, "settings": plugin}.items():
+            if not taken and getattr(self, key):
                 raise ValueError(f"kind {self.kind!r} has no key {key!r}")
         tasks = [one.task for one in self.scores]
         if len(set(tasks)) < len(tasks):

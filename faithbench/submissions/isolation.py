@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import faithbench
@@ -56,7 +56,7 @@ def run_isolated(
         code = process.wait(timeout=5)
     except subprocess.TimeoutExpired:
         raise FaithbenchError(
-            "closed its line but went on running, and was stopped; return, and the run does the rest"
+            "closed its line but went on running, and was stopped; an explainer returns"
         ) from None
     finally:
         _end(process)
@@ -131,10 +131,8 @@ def _ending(code: int, printed: bytes) -> str:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process with all that it started in its session."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
     process.kill()
     process.wait()
 

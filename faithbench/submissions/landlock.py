@@ -33,7 +33,8 @@ def restrict_files(
 ) -> bool:
     """Let the calling thread read and write below these paths alone; False if it cannot be.
 
-    Folders that are `listed` show the names of what is in them, and no more. From version 4 on it also refuses TCP, from version 6 on signals to outsiders.
+    Folders that are `listed` show the names of what is in them, and no more. From version 4 on
+    it also refuses TCP, from version 6 on signals to outsiders.
     """
     version = landlock_version()
     if not version:

@@ -81,7 +81,9 @@ def _walk(folder: Path, root: Path) -> Iterator[str]:
                     "test_explainer.py, data/, scores/, records/, README.md and LICENSE: remove it"
                 )
             if entry.stat(follow_symlinks=False).st_size > MOST_BYTES:
-                raise FaithbenchError(f"{said} has more than {MOST_BYTES >> 20} MB; make it smaller")
+                raise FaithbenchError(
+                    f"{said} has more than {MOST_BYTES >> 20} MB; make it smaller"
+                )
             count += 1
             if count > MOST_FILES:
                 raise FaithbenchError(f"{said}: its folder has more than {MOST_FILES} files")

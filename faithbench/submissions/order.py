@@ -8,7 +8,6 @@ from pydantic import Field
 
 from faithbench.record_facts import Facts
 
-
 Score = Annotated[float, Field(ge=-1e100, le=1e100)]
 """A score; larger ones would overflow where they are added."""
 

@@ -41,9 +41,7 @@ class Bench:
 
 def bench_of(data: Dataset, model: Model) -> Bench:
     """Put examples and model together."""
-    return Bench(
-        data, model, tuple(encode(model, e, data.task.evidence) for e in data.examples)
-    )
+    return Bench(data, model, tuple(encode(model, e, data.task.evidence) for e in data.examples))
 
 
 def run_explainer(

@@ -58,7 +58,7 @@ class MyExplainer:
         full = probs(np.ones((1, n), bool))[0]
         return self.scale * (full - probs(~np.eye(n, dtype=bool)))
 '''
-_TEST = '''\
+_TEST = """\
 from pathlib import Path
 
 from faithbench.plugins import plugins_of_file
@@ -68,7 +68,7 @@ from faithbench.testing import check_explainer
 def test_it_keeps_the_rules_of_explainers():
     for plugin in plugins_of_file(Path(__file__).with_name("explainer.py")):
         check_explainer(plugin.load()())
-'''
+"""
 TASK = "sst2"
 
 

@@ -1,4 +1,4 @@
-"""What holds for every submission: its seeds, the models it may use, the files behind its scores."""
+"""What holds for every submission: its seeds, the models it may use, the files it stands on."""
 
 from __future__ import annotations
 
