@@ -19,8 +19,7 @@ from faithbench.submissions.faults import Fault
 from faithbench.submissions.names import files_of
 from faithbench.submissions.record_proofs import prove_place, prove_record
 from faithbench.submissions.score_files import read_scores
-from faithbench.submissions.standing import known_model
-from faithbench.tasks import load_task
+from faithbench.submissions.standing import known_model, known_task
 
 if TYPE_CHECKING:
     from faithbench.submissions.running import Bench
@@ -110,9 +109,7 @@ def _prove_scores(folder: Path, name: str) -> Iterator[Fault]:
 def _prove(folder: Path, name: str, entry: Entry, checks: Checks) -> Iterator[Fault]:
     """Prove one record, and measure it again if there is a model."""
     record, rows, key = _read(folder, name)
-    task = load_task(record.task.name) if "/" not in record.task.name else None
-    if task is None or record.task.name.endswith(".toml"):
-        raise FaithbenchError(f"task {record.task.name!r:.60} is not one of faithbench")
+    task = known_task(record.task.name)
     for scores in entry.scores:
         named = (record.task.source, record.task.split)
         if scores.task == task.name and (scores.source, scores.split) != named:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,8 +20,7 @@ from faithbench.submissions.names import files_of
 from faithbench.submissions.order import Confined
 from faithbench.submissions.sandbox import Limits
 from faithbench.submissions.score_files import read_scores, score_file
-from faithbench.submissions.standing import known_model
-from faithbench.tasks import load_task
+from faithbench.submissions.standing import known_model, known_task
 
 if TYPE_CHECKING:
     from faithbench.finishing import Outcome
@@ -60,7 +60,7 @@ def run_command(
 ) -> None:
     """Run explainers of others on a task, each apart, and write their records."""
     console = Console()
-    the_task = load_task(task)
+    the_task = known_task(task)
     wanted = submissions(folders, root, "plugin")
     dataset = load_dataset(the_task, source=source, split=split, folder=data, limit=limit)
     with console.status("loading model"):
@@ -79,7 +79,7 @@ def run_command(
         with progress_on(console) as progress:
             return [run_explainer(folder, entry, bench, limits, say, progress)]
 
-    _each(console, wanted, work)
+    _each(console, wanted, "plugin", work)
 
 
 def score_command(
@@ -97,7 +97,7 @@ def score_command(
             raise FaithbenchError(f"has no scores of task {task!r}, only of {there}")
         found = []
         for one in files:
-            the_task = load_task(one.task)
+            the_task = known_task(one.task)
             count = len(read_scores(score_file(folder, one.task)))
             dataset = load_dataset(
                 the_task, source=one.source, split=one.split, folder=data, limit=max(1, count)
@@ -107,7 +107,7 @@ def score_command(
                 found.append(score_attributions(folder, entry, bench, progress))
         return found
 
-    _each(console, submissions(folders, root, "attributions"), work)
+    _each(console, submissions(folders, root, "attributions"), "attributions", work)
 
 
 def check_command(
@@ -145,11 +145,25 @@ def check_command(
 def submissions(folders: Sequence[str], root: Path, kind: str | None = None) -> list[Path]:
     """Return the folders that are meant; `all` are those below the root, of one kind."""
     if list(folders) != ["all"]:
-        return [Path(folder) for folder in folders]
+        # Not resolved: a link must be seen as one.
+        return [Path(os.path.abspath(folder)) for folder in folders]
     if not root.is_dir():
         raise FaithbenchError(f"no folder {root}; give --root, or the submissions' own folders")
     there = sorted(path for path in root.iterdir() if path.is_dir() or path.is_symlink())
     return [path for path in there if kind is None or _is_of(path, kind)]
+
+
+def _entry(folder: Path, kind: str) -> Entry:
+    """Read an entry, and see that its submission has what is to be measured."""
+    files, entry = files_of(folder), read_entry(folder)
+    if entry.kind != kind:
+        verb = "run" if entry.kind == "plugin" else "score"
+        raise FaithbenchError(
+            f"is of kind {entry.kind!r}; use `faithbench submission {verb}` for it"
+        )
+    if kind == "plugin" and "explainer.py" not in files:
+        raise FaithbenchError("has no explainer.py; `faithbench submission new` writes one")
+    return entry
 
 
 def _is_of(folder: Path, kind: str) -> bool:
@@ -174,21 +188,17 @@ def _model(name: str, revision: str | None, labels: tuple[str, ...], kind: str) 
     return load_model(name, labels=labels, kind=kind, revision=revision, device="cpu")
 
 
-def _each(console: Console, folders: Sequence[Path], work: Work) -> None:
+def _each(console: Console, folders: Sequence[Path], kind: str, work: Work) -> None:
     """Do the same for each submission; what fails is one line, and the next one follows."""
     failed = 0
     for folder in folders:
         try:
-            files_of(folder)
-            outcomes = work(folder, read_entry(folder))
+            outcomes = work(folder, _entry(folder, kind))
         except FaithbenchError as error:
             failed += 1
-            message = str(error)
-            said = (
-                message
-                if message.startswith("submission ")
-                else f"submission {folder.name} {message}"
-            )
+            said = str(error)
+            if not said.startswith("submission "):
+                said = f"submission {readable(folder.name, 60)} {said}"
             console.print(Text(f"failed: {said}", style="red"), soft_wrap=True)
             continue
         for outcome in outcomes:

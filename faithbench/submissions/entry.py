@@ -68,12 +68,7 @@ class Entry(Facts):
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
         plugin = self.kind == "plugin"
-        needs = {
-            "explainer": plugin,
-            "method": not plugin,
-            "unit": not plugin,
-            "scores": not plugin,
-        }
+        needs = {"explainer": plugin, **dict.fromkeys(("method", "unit", "scores"), not plugin)}
         for key, needed in needs.items():
             if needed and not getattr(self, key):
                 raise ValueError(f"kind {self.kind!r} needs the key {key!r}")

@@ -6,12 +6,13 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from faithbench.errors import FaithbenchError
+from faithbench.errors import FaithbenchError, unknown
 from faithbench.submissions.entry import Entry
+from faithbench.submissions.isolation import readable
 from faithbench.submissions.names import files_of
 from faithbench.submissions.score_files import score_file
 from faithbench.task_parts import Source
-from faithbench.tasks import Task
+from faithbench.tasks import Task, load_task, task_names
 
 SEED, SEEDS = 0, 3
 PACKAGE = "submission"
@@ -24,6 +25,13 @@ def digests_of(folder: Path, entry: Entry, task: str) -> dict[str, str]:
     else:
         names = [n for n in files_of(folder) if n == "explainer.py" or n.startswith("data/")]
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+
+
+def known_task(name: str) -> Task:
+    """Return one of faithbench's own tasks; a file of a stranger's is none."""
+    if name not in task_names():
+        raise unknown("task", readable(name, 60), task_names())
+    return load_task(name)
 
 
 def known_model(task: Task, source: Source, asked: str | None) -> tuple[str, str | None]:
