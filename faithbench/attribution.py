@@ -56,8 +56,8 @@ def attribute(model: Model, chosen: Chosen, batch: Batch) -> list[Attribution]:
                 target=_target(batch, row),
                 every_score=table[row, : len(encoding.ids)],
                 seconds=(elapsed + cost.shared_seconds) / count,
-                forwards=_part(cost.forwards, count, row),
-                backwards=_part(cost.backwards, count, row),
+                forwards=None if chosen.replayed else _part(cost.forwards, count, row),
+                backwards=None if chosen.replayed else _part(cost.backwards, count, row),
                 gap=gaps[row],
             )
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +9,7 @@ from pathlib import Path
 from faithbench.data import Dataset
 from faithbench.encoding import Long
 from faithbench.erasure import Operator
-from faithbench.files import slug
+from faithbench.identity import Identity, digest_of, folder_name, model_folder_name, stem_of
 from faithbench.metrics import Metric
 from faithbench.models import Model
 from faithbench.records import PrecisionFacts
@@ -52,23 +50,22 @@ class Cell:
     @cached_property
     def identity(self) -> str:
         """Digest what the record is about; a cell of another identity is another file."""
-        job, model = self.job, self.job.model
-        facts = {
-            "task": [job.data.task.name, job.data.task.version, job.data.source, job.data.split],
-            "data": [job.data.sha256, [e.id for e in job.data.examples]],
-            "model": [model.weights_sha256, str(model.dtype)],
-            "explainer": [self.chosen.name, dict(self.chosen.settings), self.assets],
-            "metrics": [[m.name, m.version] for m in job.metrics],
-            "run": [job.operator, self.seeds, job.long, job.encoder],
-        }
-        return _digest(facts)
+        job, data, model = self.job, self.job.data, self.job.model
+        return Identity(
+            task=(data.task.name, data.task.version, data.source, data.split),
+            data=(data.sha256, tuple(e.id for e in data.examples)),
+            model=(model.weights_sha256, str(model.dtype)),
+            explainer=(self.chosen.name, dict(self.chosen.settings), self.assets),
+            metrics=tuple((m.name, m.version) for m in job.metrics),
+            run=(job.operator, self.seeds, job.long, job.encoder),
+        ).digest
 
     @cached_property
     def key(self) -> str:
         """Digest, beside the identity, all that could move a last bit: only that may resume."""
         job = self.job
         company = [chosen.label for chosen in job.explainers]
-        return _digest([self.identity, company, job.chunk, job.budget, str(job.model.device)])
+        return digest_of([self.identity, company, job.chunk, job.budget, str(job.model.device)])
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -86,19 +83,15 @@ class Cell:
     def folder(self) -> Path:
         """Return where the cell's files go: one folder per task, source and model."""
         data, model = self.job.data, self.job.model
-        name = f"{slug(model.public_name)}-{model.weights_sha256[:6]}"
-        return self.job.results / f"{data.task.name}-{data.source}" / name
+        name = model_folder_name(model.public_name, model.weights_sha256)
+        return self.job.results / folder_name(data.task.name, data.source) / name
 
     @property
     def stem(self) -> str:
         """Return the file name without ending: readable, and unique by its identity."""
-        return f"{slug(self.chosen.label)}-{self.identity[:8]}"
+        return stem_of(self.chosen.label, self.identity)
 
 
 def is_stochastic(explainer: Explainer) -> bool:
     """Say whether an explainer draws at random: it then has `stochastic = True` on its class."""
     return bool(getattr(explainer, "stochastic", False))
-
-
-def _digest(facts: object) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

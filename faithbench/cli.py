@@ -21,6 +21,7 @@ from faithbench.cli_options import (
     TaskName,
 )
 from faithbench.cli_show import list_app, show_app
+from faithbench.cli_submission import submission_app
 from faithbench.errors import FaithbenchError
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 app.add_typer(list_app, name="list")
 app.add_typer(show_app, name="show")
+app.add_typer(submission_app, name="submission")
 
 
 @app.callback(invoke_without_command=True)

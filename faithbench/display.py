@@ -143,12 +143,16 @@ def _megabytes(record: Record) -> str:
     return "-" if peak is None else f"{peak / 1e6:.0f} MB"
 
 
+def _count(rows: float | None) -> str:
+    return "-" if rows is None else f"{rows:.4g}"
+
+
 _SPEED: dict[str, Callable[[Record], str]] = {
     "seconds": _seconds,
     "peak_memory": _megabytes,
-    "forwards": lambda record: f"{record.cost.forwards_per_example:.4g}",
-    "backwards": lambda record: f"{record.cost.backwards_per_example:.4g}",
-    "forward_equivalents": lambda record: f"{record.cost.forward_equivalents_per_example:.4g}",
+    "forwards": lambda record: _count(record.cost.forwards_per_example),
+    "backwards": lambda record: _count(record.cost.backwards_per_example),
+    "forward_equivalents": lambda record: _count(record.cost.forward_equivalents_per_example),
 }
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import torch
 
-from faithbench.cells import Cell, Job
+from faithbench.cells import Cell
 from faithbench.checkpoint import RowsFile
+from faithbench.data import Dataset
 from faithbench.explained import explained_of, table_values
 from faithbench.metrics import table_metrics
 from faithbench.nearest import Nearest
@@ -67,7 +68,7 @@ def finish(
         rows_file=(final.name, digest),
         truncated=sum(e.truncated > 0 for e in encodings),
         threads=torch.get_num_threads(),
-        spans=_spans(cell.job, encodings),
+        spans=spans_of(cell.job.data, encodings),
         rationale_share=found.rationale_share,
         encoder=encoder,
     )
@@ -84,7 +85,9 @@ def partial_path(cell: Cell) -> Path:
 def _timing(
     cell: Cell, encodings: Sequence[Encoding], rows: Sequence[Row], total: float
 ) -> TimingFacts:
-    """Measure the explainer alone on a sample, if its speed is wanted."""
+    """Measure the explainer alone on a sample, if its speed is wanted and it is at hand."""
+    if cell.chosen.replayed:
+        return TimingFacts(seconds_total=getattr(cell.chosen.explainer, "seconds", None))
     if not asked(cell.job, "seconds") and not asked(cell.job, "peak_memory"):
         return TimingFacts(seconds_total=total)
     targets = {row.id: row.target for row in rows}
@@ -105,9 +108,9 @@ def _timing(
     )
 
 
-def _spans(job: Job, encodings: Sequence[Encoding]) -> SpanFacts | None:
+def spans_of(data: Dataset, encodings: Sequence[Encoding]) -> SpanFacts | None:
     """Count what the model reads of the rationales, where there are any."""
-    if job.data.rationale == "none":
+    if data.rationale == "none":
         return None
     found = readings(encodings)
     return SpanFacts(whole=found.whole, cut=found.cut, lost=found.lost)

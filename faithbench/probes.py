@@ -9,6 +9,7 @@ import numpy as np
 from faithbench.attribution import seed_of
 from faithbench.cells import Cell, Job
 from faithbench.encoding import collate
+from faithbench.erasure import Operator
 from faithbench.forward import Engine
 from faithbench.sensitivity import max_sensitivity
 from faithbench.targets import Prediction, classes
@@ -34,14 +35,15 @@ def sensitivity(
 ) -> list[dict[str, list[float | None]]]:
     """Return max_sensitivity of the sampled examples, if it is wanted; None for the others.
 
-    A text read in windows has that of the most sensitive one.
+    A text read in windows has that of the most sensitive one. Scores that are only read back
+    have none: nobody is there to explain a changed input.
     """
     if not asked(job, "max_sensitivity"):
         return [{}] * len(encodings)
     found: list[dict[str, list[float | None]]] = []
     for encoding, prediction in zip(encodings, said, strict=True):
         values: list[float | None] = [None]
-        if encoding.example.id in sampled:
+        if encoding.example.id in sampled and not cell.chosen.replayed:
             parts = parts_of(encoding)
             seeds = [seed_of(job.seed, encoding.example.id)] * len(parts)
             batch = collate(job.model, parts, [prediction.target] * len(parts), seeds)
@@ -54,16 +56,23 @@ def sensitivity(
 def right_without_rationale(
     job: Job, engine: Engine, encodings: Sequence[Encoding]
 ) -> list[bool | None]:
-    """Say whether the label is found with the rationale's tokens erased, if that is wanted.
+    """Say whether the label is found with the rationale's tokens erased, if that is wanted."""
+    if not asked(job, "tpr_drop") or len(job.model.heads) > 1:
+        return [None] * len(encodings)
+    return labels_without_rationale(engine, encodings, job.operator)
+
+
+def labels_without_rationale(
+    engine: Engine, encodings: Sequence[Encoding], operator: Operator
+) -> list[bool | None]:
+    """Erase rationales, and say whether a classifier still finds the labels.
 
     None for an example of whose rationale the model reads nothing.
     """
-    if not asked(job, "tpr_drop") or len(job.model.heads) > 1:
-        return [None] * len(encodings)
-    token_id = job.model.erasure_id(job.operator)
+    token_id = engine.model.erasure_id(operator)
     kept = [without_rationale(encoding) for encoding in encodings]
     rows = {
-        i: erased_rows(encodings[i], keep, job.operator, token_id)
+        i: erased_rows(encodings[i], keep, operator, token_id)
         for i, keep in enumerate(kept)
         if keep is not None
     }

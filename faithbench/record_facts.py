@@ -131,14 +131,15 @@ class RowsFacts(Facts):
 class CostFacts(Facts):
     """Work that every machine counts alike: rows through the network.
 
-    The first two are the metrics'; the others the explainer's, per example and seed.
+    The first two are the metrics'; the others the explainer's, per example and seed, and None
+    where nobody here counted them: of scores that were made elsewhere.
     """
 
     rows_asked: Count
     distinct_rows: Count
-    forwards_per_example: float
-    backwards_per_example: float
-    forward_equivalents_per_example: float
+    forwards_per_example: float | None
+    backwards_per_example: float | None
+    forward_equivalents_per_example: float | None
 
 
 class TimingFacts(Facts):
@@ -147,14 +148,15 @@ class TimingFacts(Facts):
     `alone` is how many examples, spread over all lengths, were explained once more for this:
     one at a time and warm, by this explainer alone, so that nobody beside it matters. Of them
     come the median with its interval, and the highest memory above the loaded model.
-    `seconds_total` is what the run itself took, with shared passes counted in full.
+    `seconds_total` is what the run itself took, with shared passes counted in full. Of scores
+    that were made elsewhere there is at most that: how long the process that made them took.
     """
 
     alone: Count = 0
     seconds_median: float | None = None
     seconds_ci95: tuple[float, float] | None = None
     peak_memory_bytes: Count | None = None
-    seconds_total: float
+    seconds_total: float | None
 
 
 class EnvironmentFacts(Facts):

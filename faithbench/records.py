@@ -29,6 +29,7 @@ from faithbench.record_facts import (
 )
 
 __all__ = [
+    "PROTOCOL",
     "SCHEMA",
     "UPGRADES",
     "CostFacts",
@@ -53,6 +54,7 @@ __all__ = [
 ]
 
 SCHEMA: Final = 1
+PROTOCOL: Final = 1
 # Step n takes a record of schema n and returns one of schema n + 1; it edits nothing in place.
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import faithbench
+from faithbench.aggregates import (
+    accuracy_of,
+    cost_facts,
+    largest_gap_of,
+    metric_facts,
+    tpr_drop_of,
+)
 from faithbench.cells import Cell
-from faithbench.metrics import Metric
-from faithbench.plausibility import tpr_drop
 from faithbench.provenance import environment, source_state
 from faithbench.records import (
-    CostFacts,
+    PROTOCOL,
     ExplainerFacts,
-    MetricFacts,
     ModelFacts,
     ProtocolFacts,
     Record,
@@ -23,9 +27,6 @@ from faithbench.records import (
     TimingFacts,
 )
 from faithbench.rows import Row
-from faithbench.stats import summarise
-
-PROTOCOL = 1
 
 
 def make_record(
@@ -44,8 +45,6 @@ def make_record(
     job, chosen = cell.job, cell.chosen
     data, model, n = job.data, job.model, len(rows)
     erasure_token = "" if job.operator == "delete" else model.erasure_token(job.operator)[0]
-    forwards = sum(row.forwards for row in rows) / n
-    backwards = sum(row.backwards for row in rows) / n
     return Record(
         schema=1,
         task=TaskFacts(
@@ -66,10 +65,10 @@ def make_record(
             revision=model.revision,
             weights_sha256=model.weights_sha256,
             dtype=str(model.dtype).removeprefix("torch."),
-            accuracy=round(sum(row.right for row in rows) / n, 6),
+            accuracy=accuracy_of(rows),
             truncated=truncated,
             labels=model.labels,
-            tpr_drop=_tpr_drop(rows),
+            tpr_drop=tpr_drop_of(rows),
             precision=job.precision,
         ),
         explainer=ExplainerFacts(
@@ -78,7 +77,7 @@ def make_record(
             version=chosen.version,
             settings=dict(chosen.settings),
             assets=cell.assets,
-            largest_gap=max((abs(row.gap) for row in rows if row.gap is not None), default=None),
+            largest_gap=largest_gap_of(rows),
         ),
         seeds=cell.seeds,
         protocol=ProtocolFacts(
@@ -89,44 +88,13 @@ def make_record(
             encoder=encoder,
         ),
         metrics={
-            metric.name: _metric_facts(metric, rows, data.rationale == "proxy")
+            metric.name: metric_facts(metric, rows, proxy=data.rationale == "proxy")
             for metric in job.metrics
             if metric.name in rows[0].values
         },
         rows=RowsFacts(file=rows_file[0], sha256=rows_file[1]),
-        cost=CostFacts(
-            rows_asked=sum(row.rows_asked for row in rows),
-            distinct_rows=sum(row.distinct_rows for row in rows),
-            forwards_per_example=round(forwards, 6),
-            backwards_per_example=round(backwards, 6),
-            forward_equivalents_per_example=round(forwards + 2 * backwards, 6),
-        ),
+        cost=cost_facts(rows),
         timing=timing,
         environment=environment(str(model.device), threads),
         source=source_state(Path(faithbench.__file__).parents[1]),
-    )
-
-
-def _tpr_drop(rows: Sequence[Row]) -> float | None:
-    """Compare how often the label is found with and without the rationale's words."""
-    pairs = [
-        (row.right, row.right_without_rationale)
-        for row in rows
-        if row.right_without_rationale is not None
-    ]
-    drop = tpr_drop([before for before, _ in pairs], [after for _, after in pairs])
-    return None if drop is None else round(drop, 9)
-
-
-def _metric_facts(metric: Metric, rows: Sequence[Row], proxy: bool) -> MetricFacts:
-    mean, interval, n, skipped = summarise([row.values[metric.name] for row in rows])
-    return MetricFacts(
-        version=metric.version,
-        family=metric.family,
-        higher_is_better=metric.higher_is_better,
-        mean=mean,
-        ci95=interval,
-        n=n,
-        skipped=skipped,
-        proxy=proxy and metric.family == "plausibility",
     )

@@ -30,6 +30,7 @@ class Row(Facts):
     Under several seeds, `scores` are those of the first and `more_scores` those of the others;
     `values` are then means over the seeds, and `by_seed` has each metric's value for each.
     `curve` is the probability without the top 10, 20, ..., 90%, the mean over the seeds.
+    `forwards` and `backwards` are None for scores that were made elsewhere.
     """
 
     id: str
@@ -46,8 +47,8 @@ class Row(Facts):
     right_without_rationale: bool | None = None
     rows_asked: Count
     distinct_rows: Count
-    forwards: Count
-    backwards: Count
+    forwards: Count | None
+    backwards: Count | None
     gap: float | None = None
 
     @model_validator(mode="after")
@@ -80,8 +81,8 @@ def make_row(
     values: Sequence[Mapping[str, float | None]],
     rows_asked: int,
     distinct_rows: int,
-    forwards: int,
-    backwards: int,
+    forwards: int | None,
+    backwards: int | None,
     gap: float | None = None,
     right_without_rationale: bool | None = None,
     curves: Sequence[Sequence[float]] = (),

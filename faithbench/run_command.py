@@ -63,7 +63,8 @@ def run_command(
         allow_changed=allow_changed_data,
     )
     chosen = _explainers(explainer, plugins, dataset, human)
-    wanted = _wanted(metrics, dataset, chosen, seeds)
+    draws = any(getattr(one.explainer, "stochastic", False) for one in chosen)
+    wanted = wanted_metrics(metrics, dataset, several_seeds=seeds > 1 and draws)
     with console.status("loading model"):
         from faithbench.cells import Job
         from faithbench.models import load_model
@@ -129,14 +130,12 @@ def _explainers(text: str, plugins: list[Path], data: Dataset, human: bool) -> t
     return (*chosen, *find_explainers("human"))
 
 
-def _wanted(
-    metrics: str, data: Dataset, chosen: tuple[Chosen, ...], seeds: int
-) -> tuple[Metric, ...]:
+def wanted_metrics(metrics: str, data: Dataset, *, several_seeds: bool) -> tuple[Metric, ...]:
     """Resolve the metrics; `all` leaves out what task, data or explainers lack the needs of."""
     there: dict[Need, bool] = {
         "answers": data.task.kind == "qa",
         "rationale": data.rationale != "none",
         "sentences": data.rationale != "none" and data.task.rationale_unit == "sentences",
-        "seeds": seeds > 1 and any(getattr(c.explainer, "stochastic", False) for c in chosen),
+        "seeds": several_seeds,
     }
     return find_metrics(metrics, [need for need, is_there in there.items() if is_there])

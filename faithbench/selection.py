@@ -18,21 +18,34 @@ from faithbench.types import Explainer, Settings
 
 @dataclass(frozen=True)
 class Chosen:
-    """An explainer as the user asked for it, and the package it comes from."""
+    """An explainer as the user asked for it, and the package it comes from.
+
+    `stated` are the settings of one that ran elsewhere, and is not at hand.
+    """
 
     name: str
     explainer: Explainer
     package: str = "faithbench"
     version: str = ""
+    stated: Settings | None = None
 
     @property
     def settings(self) -> Settings:
         """Every setting with its value."""
+        if self.stated is not None:
+            return self.stated
         return asdict(self.explainer)  # type: ignore[call-overload, no-any-return]  # the protocol cannot say dataclass
 
     @property
+    def replayed(self) -> bool:
+        """Whether scores are only read back: of how they were made, nothing can be measured."""
+        return bool(getattr(self.explainer, "replayed", False))
+
+    @property
     def label(self) -> str:
-        """The name, with the settings that are not the default."""
+        """The name, with the settings that are not the default, where a default is known."""
+        if self.stated is not None:
+            return self.name
         default = type(self.explainer)()
         changed = [
             f"{f.name}={_text(getattr(self.explainer, f.name))}"
@@ -83,7 +96,7 @@ def _choose(name: str, settings: dict[str, str], plugins: dict[str, list[Plugin]
         )
     if name in plugins:
         (plugin,) = plugins[name]
-        explainer = configure(name, _checked(plugin), settings)
+        explainer = configure(name, explainer_class(plugin), settings)
         return Chosen(name, explainer, plugin.origin.removeprefix("package "), plugin.version)
     ours = version("faithbench")
     if name.startswith("captum:"):
@@ -98,7 +111,8 @@ def _choose(name: str, settings: dict[str, str], plugins: dict[str, list[Plugin]
     return Chosen(name, configure(name, kind, settings), version=ours)
 
 
-def _checked(plugin: Plugin) -> type[Any]:
+def explainer_class(plugin: Plugin) -> type[Any]:
+    """Load the class of a plugin, refusing what is no explainer."""
     kind = plugin.load()
     if not (isinstance(kind, type) and is_dataclass(kind) and "__call__" in dir(kind)):
         raise FaithbenchError(

@@ -94,15 +94,16 @@ class Attribution:
     """What an explainer said of one example: one score per token, on the CPU.
 
     `gap` is how far the scores miss the sum that the method promises (completeness), for
-    explainers that have a method `gaps(model, batch, scores)`.
+    explainers that have a method `gaps(model, batch, scores)`. What scores cost that were made
+    elsewhere is not known: `forwards` and `backwards` are then None.
     """
 
     encoding: Encoding
     target: Target
     every_score: Floats
     seconds: float
-    forwards: int
-    backwards: int
+    forwards: int | None
+    backwards: int | None
     gap: float | None = None
 
     @property

@@ -95,7 +95,12 @@ def _folded(encoding: Encoding, parts: Sequence[Attribution]) -> Attribution:
         target=parts[0].target,
         every_score=sums / counts,
         seconds=sum(part.seconds for part in parts),
-        forwards=sum(part.forwards for part in parts),
-        backwards=sum(part.backwards for part in parts),
+        forwards=_total([part.forwards for part in parts]),
+        backwards=_total([part.backwards for part in parts]),
         gap=max(gaps, key=abs) if gaps else None,
     )
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -1,0 +1,1 @@
+"""Explainers and attributions of strangers: run apart, measured here, and checked."""
