@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from faithbench.cli_leaderboard import leaderboard_app
 from faithbench.cli_options import (
     DataFolder,
     Device,
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 app.add_typer(list_app, name="list")
 app.add_typer(show_app, name="show")
+app.add_typer(leaderboard_app, name="leaderboard")
 
 
 @app.callback(invoke_without_command=True)

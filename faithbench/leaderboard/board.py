@@ -47,10 +47,10 @@ class Pair(NamedTuple):
 class Column(Facts):
     """One metric of a table: a cell per explainer, best first, and the tests of all pairs.
 
-    `metric` is unique in a table: a metric of which the table's records hold several versions, or
-    that was measured with several encoders, has a column for each, named `aopc@2` and
-    `iou_semantic@1 (encoder)`. `proxy` marks agreement with rationales that no person marked. Speed is measured on the
-    explainer, not per example, so it has no tests.
+    `metric` is unique in a table: one of which the records hold several versions, or that was
+    measured with several encoders, has a column for each, named `aopc@2` or
+    `iou_semantic@1 (encoder)`. `proxy` marks agreement with rationales that no person marked.
+    Speed is measured on the explainer, not per example, so it has no tests.
     """
 
     metric: str
