@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from faithbench.cli_leaderboard import leaderboard_app
 from faithbench.cli_options import (
     DataFolder,
     Device,
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.add_typer(list_app, name="list")
 app.add_typer(show_app, name="show")
+app.add_typer(leaderboard_app, name="leaderboard")
 app.add_typer(submission_app, name="submission")
 
 

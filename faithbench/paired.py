@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from faithbench.errors import FaithbenchError
+from faithbench.rank_sums import rank_sums
 from faithbench.stats import (
     FEWEST,
     Column,
     PairedTest,
     differences,
     no_test,
-    rank_biserial,
     signed_ranks,
 )
 from faithbench.types import Floats
@@ -25,23 +25,28 @@ def paired_tests(columns: Sequence[Column], pairs: Sequence[tuple[int, int]]) ->
     A column has one value per example, in the same order. Whole tables go at once, because
     thousands of single calls would take most of a leaderboard's time.
     """
-    arrays = [_array(column) for column in columns]
+    if not pairs:
+        return []
+    arrays = np.array([_array(column) for column in columns])
     zero_one = [is_zero_one(column) for column in columns]
+    first, second = np.array(pairs).T
+    # Rounded, so that the last bit of a subtraction does not break a tie of equal differences.
+    changes = np.round(arrays[first] - arrays[second], 12)
+    missing = np.isnan(changes)
+    whole = ~missing.any(axis=1)
     found: dict[int, PairedTest] = {}
-    waiting: dict[int, list[tuple[int, Floats]]] = {}
+    waiting: dict[tuple[bool, int], list[tuple[int, Floats]]] = {}
     for place, (i, j) in enumerate(pairs):
-        if zero_one[i] and zero_one[j]:
-            found[place] = mcnemar(columns[i], columns[j])
-            continue
-        changes = np.round(arrays[i] - arrays[j], 12)
-        changes = changes[~np.isnan(changes)]
-        none = no_test(changes)
+        own = changes[place] if whole[place] else changes[place][~missing[place]]
+        by_coin = zero_one[i] and zero_one[j]
+        none = no_test(own, "McNemar" if by_coin else "signed-rank")
         if none is not None:
             found[place] = none
         else:
-            waiting.setdefault(len(changes), []).append((place, changes))
-    for same in waiting.values():
-        tests = signed_ranks(np.stack([changes for _, changes in same]))
+            waiting.setdefault((by_coin, len(own)), []).append((place, own))
+    for (by_coin, _), same in waiting.items():
+        rows = np.stack([own for _, own in same])
+        tests = _mcnemar_tests(rows) if by_coin else signed_ranks(rows)
         found |= {place: test for (place, _), test in zip(same, tests, strict=True)}
     return [found[place] for place in range(len(pairs))]
 
@@ -53,8 +58,6 @@ def is_zero_one(*columns: Column) -> bool:
 
 def mcnemar(first: Column, second: Column) -> PairedTest:
     """Test paired 0/1 values by McNemar's test, exact: a fair coin per pair that differs."""
-    from scipy.special import bdtr
-
     if not is_zero_one(first, second):
         odd = next(v for v in (*first, *second) if v not in (0, 1, None))
         raise FaithbenchError(
@@ -62,13 +65,21 @@ def mcnemar(first: Column, second: Column) -> PairedTest:
             "test such values by signed ranks"
         )
     changes = differences(first, second)
-    none = no_test(changes, "McNemar")
-    if none is not None:
-        return none
-    up, down = int((changes > 0).sum()), int((changes < 0).sum())
+    return no_test(changes, "McNemar") or _mcnemar_tests(changes[None])[0]
+
+
+def _mcnemar_tests(changes: Floats) -> list[PairedTest]:
+    """Test every row of differences of 0/1 values."""
+    from scipy.special import bdtr
+
+    up, down = (changes > 0).sum(axis=1), (changes < 0).sum(axis=1)
     # The coin is fair, so both tails are alike; scipy's binomtest is far slower.
-    p = min(1.0, 2 * float(bdtr(min(up, down), up + down, 0.5)))
-    return PairedTest(p, (up - down) / (up + down), len(changes), name="McNemar")
+    ps = np.minimum(1.0, 2 * bdtr(np.minimum(up, down), up + down, 0.5))
+    effects = (up - down) / (up + down)
+    return [
+        PairedTest(p, effect, changes.shape[1], name="McNemar")
+        for p, effect in zip(ps.tolist(), effects.tolist(), strict=True)
+    ]
 
 
 def paired_t(first: Column, second: Column) -> PairedTest:
@@ -83,7 +94,7 @@ def paired_t(first: Column, second: Column) -> PairedTest:
     none = no_test(changes, "paired t")
     if none is not None:
         return none
-    effect, n = float(rank_biserial(changes)), len(changes)
+    effect, n = float(rank_sums(changes[None]).effect[0]), len(changes)
     if np.ptp(changes) == 0:
         return PairedTest(None, effect, n, "all differences are the same", "paired t")
     return PairedTest(float(ttest_1samp(changes, 0.0).pvalue), effect, n, name="paired t")

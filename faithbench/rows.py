@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import json
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self, TypeVar
@@ -18,6 +21,8 @@ from faithbench.rounding import decimals, significant
 from faithbench.types import Floats, Target
 
 ROWS_SCHEMA: Final = 1
+LARGEST: Final = 256 << 20
+"""So many bytes a packed rows file may hold: a small file can unpack to any size."""
 START = b'{"faithbench_rows":'
 
 
@@ -155,6 +160,25 @@ def _check_finite(example: str, name: str, numbers: Iterable[float]) -> None:
 
 def read_rows(path: Path, sha256: str | None = None) -> tuple[Row, ...]:
     """Read a finished rows file, checking it against the record's `sha256` if given."""
+    return read_keyed_rows(path, sha256)[1]
+
+
+def read_keyed_rows(path: Path, sha256: str | None = None) -> tuple[str, tuple[Row, ...]]:
+    """Read a finished rows file and the key of the run that made it; `.gz` is unpacked."""
+    data = read_bytes(path, sha256)
+    key, rows, good = parse_rows(path, data)
+    if key is None or good < len(data):
+        raise FaithbenchError(
+            f"rows file {path} ends in half a line; run the cell again to mend it"
+        )
+    return key, tuple(rows)
+
+
+def read_bytes(path: Path, sha256: str | None = None) -> bytes:
+    """Return what a rows file holds, unpacked if its name ends in `.gz`.
+
+    The digest is that of the file as it lies there, packed or not.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -167,12 +191,24 @@ def read_rows(path: Path, sha256: str | None = None) -> tuple[Row, ...]:
             f"rows file {path} has sha256 {found}, its record says {sha256}; "
             "restore the file or run the cell again"
         )
-    key, rows, good = parse_rows(path, data)
-    if key is None or good < len(data):
+    return _unpacked(path, data) if path.suffix == ".gz" else data
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    """Unpack a gzip file, but no more than a rows file can sensibly hold."""
+    try:
+        with gzip.open(io.BytesIO(data)) as file:
+            found = file.read(LARGEST + 1)
+    except (OSError, EOFError, zlib.error) as error:
         raise FaithbenchError(
-            f"rows file {path} ends in half a line; run the cell again to mend it"
+            f"rows file {path} is not a whole gzip file: {error}; restore it or run the cell again"
+        ) from error
+    if len(found) > LARGEST:
+        raise FaithbenchError(
+            f"rows file {path} holds more than {LARGEST >> 20} MB unpacked, which is refused; "
+            "split the examples over several runs"
         )
-    return tuple(rows)
+    return found
 
 
 def times_path(path: Path) -> Path:

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from faithbench.errors import FaithbenchError
+from faithbench.rank_sums import rank_sums
 from faithbench.rounding import significant
 from faithbench.types import Floats
 
@@ -77,29 +78,24 @@ def signed_ranks(changes: Floats) -> list[PairedTest]:
     """Test every row of paired differences, all together.
 
     p is scipy's: exact up to 13 pairs, and up to 50 without zeros and ties; else the normal
-    approximation, corrected for both (Cureton 1967).
+    approximation. The effect counts zeros in the ranking and then drops them, as the test does.
     """
-    n = changes.shape[1]
+    n, sums = changes.shape[1], rank_sums(changes)
     if n <= 13:
         ps = np.array([_exact_signed_rank(row) for row in changes])
     else:
-        sizes = np.sort(np.abs(changes), axis=1)
-        distinct = (sizes[:, 0] > 0) & (np.diff(sizes, axis=1) > 0).all(axis=1)
-        exact = distinct & (n <= 50)
-        ps = np.empty(len(changes))
-        ps[exact] = _signed_rank_p(changes[exact], "exact")
-        ps[~exact] = _signed_rank_p(changes[~exact], "asymptotic")
-    effects = rank_biserial(changes)
-    return [PairedTest(float(p), float(e), n) for p, e in zip(ps, effects, strict=True)]
+        exact = (sums.zeros == 0) & (sums.tied == 0) & (n <= 50)
+        ps = sums.p
+        ps[exact] = _untied_exact_p(changes[exact])
+    return [PairedTest(p, e, n) for p, e in zip(ps.tolist(), sums.effect.tolist(), strict=True)]
 
 
-def _signed_rank_p(changes: Floats, method: Literal["exact", "asymptotic"]) -> Floats:
+def _untied_exact_p(changes: Floats) -> Floats:
     from scipy.stats import wilcoxon
 
     if not len(changes):
         return np.empty(0)
-    test = wilcoxon(changes, zero_method="pratt", method=method, axis=1, keepdims=True)
-    return test.pvalue.ravel()
+    return wilcoxon(changes, method="exact", axis=1, keepdims=True).pvalue.ravel()
 
 
 def _exact_signed_rank(changes: Floats) -> float:
@@ -114,19 +110,6 @@ def _exact_signed_rank(changes: Floats) -> float:
     up = doubled[changes > 0].sum()
     rarer = min(counts[: up + 1].sum(), counts[up:].sum())
     return float(min(1.0, 2 * rarer / counts.sum()))
-
-
-def rank_biserial(changes: Floats) -> Floats:
-    """Return, per row of differences, the share of rank sums that is up less that down.
-
-    Zeros take part in the ranking and then drop out, as in the test (Kerby 2014).
-    """
-    from scipy.stats import rankdata
-
-    ranks = rankdata(np.abs(changes), axis=-1)
-    up, down = (ranks * (changes > 0)).sum(axis=-1), (ranks * (changes < 0)).sum(axis=-1)
-    effects: Floats = (up - down) / (up + down)
-    return effects
 
 
 def differences(first: Column, second: Column) -> Floats:

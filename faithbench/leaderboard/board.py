@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from faithbench.record_facts import Count, Facts
 
@@ -28,13 +28,16 @@ class Cell(Facts):
     tie: bool
 
 
-class Pair(Facts):
-    """A paired test of two explainers: p as found, p after Holm over the table, and effect."""
+class Pair(NamedTuple):
+    """A paired test of two explainers: p as found, p after Holm over the table, and effect.
+
+    A tuple, and so a list in JSON: a table of 28 explainers has 378 pairs for each metric.
+    """
 
     first: str
     second: str
     test: str
-    n: Count
+    n: int
     p: float | None
     adjusted: float | None
     effect: float
@@ -44,8 +47,10 @@ class Pair(Facts):
 class Column(Facts):
     """One metric of a table: a cell per explainer, best first, and the tests of all pairs.
 
-    `proxy` marks agreement with rationales that no person marked. Speed is measured on the
-    explainer, not per example, so it has no tests.
+    `metric` is unique in a table: one of which the records hold several versions, or that was
+    measured with several encoders, has a column for each, named `aopc@2` or
+    `iou_semantic@1 (encoder)`. `proxy` marks agreement with rationales that no person marked.
+    Speed is measured on the explainer, not per example, so it has no tests.
     """
 
     metric: str

@@ -1,0 +1,128 @@
+"""Build the leaderboard's files from records, write them, or say which differ from a rebuild."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from faithbench.errors import FaithbenchError
+from faithbench.files import reason, replace_file
+from faithbench.leaderboard.board import Board
+from faithbench.leaderboard.collect import digest_of, find_records, groups_of
+from faithbench.leaderboard.latex import latex
+from faithbench.leaderboard.overview import overview
+from faithbench.leaderboard.page import render_page
+from faithbench.leaderboard.rankings import pareto_of, rankings_of
+from faithbench.leaderboard.tables import tables_of
+from faithbench.leaderboard.task_page import task_page
+from faithbench.leaderboard.text import MADE
+
+Files = dict[str, bytes]
+"""Contents by path below the leaderboard's folder."""
+
+# What a build may remove: pages of tables that are no more.
+_OWN = ("tasks/*.md", "tables/*.tex")
+
+
+def make_board(records: Path, submissions: Path) -> Board:
+    """Read all records and work out the board."""
+    found = find_records(records, submissions)
+    tables = tables_of(groups_of(found))
+    rankings = rankings_of(tables)
+    return Board(
+        board_schema=1,
+        digest=digest_of(found),
+        records=len(found),
+        tables=tables,
+        rankings=rankings,
+        pareto=pareto_of(tables, rankings),
+    )
+
+
+def render(board: Board) -> Files:
+    """Return every file of the leaderboard: a function of the board alone."""
+    texts = {
+        "README.md": overview(board),
+        "index.html": render_page(board),
+        "leaderboard.json": board_json(board),
+        "leaderboard.schema.json": _schema(),
+    }
+    for table in board.tables:
+        texts[f"tasks/{table.id}.md"] = task_page(table)
+        texts[f"tables/{table.id}.tex"] = latex(table)
+    return {name: text.encode() for name, text in sorted(texts.items())}
+
+
+def board_json(board: Board) -> str:
+    """Return the board as JSON, keys sorted, one table to a line so that changes show."""
+    data = board.model_dump()
+    tables = ",\n".join(_compact(table) for table in data.pop("tables"))
+    # `tables` is the last key of all, also in the alphabet.
+    head = ",\n".join(f"{_compact(key)}:{_compact(data[key])}" for key in sorted(data))
+    return f'{{{head},\n"tables":[\n{tables}\n]}}\n'
+
+
+def write_files(files: Files, out: Path) -> list[str]:
+    """Put all files in place, remove pages of former builds, and return what changed."""
+    _check_place(out)
+    changed = []
+    try:
+        for name, data in files.items():
+            path = out / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.is_file() or path.read_bytes() != data:
+                replace_file(path, data)
+                changed.append(name)
+        for name in stale_files(files, out):
+            (out / name).unlink()
+            changed.append(name)
+    except OSError as error:
+        raise FaithbenchError(
+            f"cannot write the leaderboard to {out}: {reason(error)}; "
+            "choose another folder with --out"
+        ) from error
+    return changed
+
+
+def differences(files: Files, out: Path) -> list[str]:
+    """Say of each file in which way it is not what a build would write."""
+    found = []
+    for name, data in files.items():
+        path = out / name
+        if not path.is_file():
+            found.append(f"{path}: missing")
+        elif path.read_bytes() != data:
+            found.append(f"{path}: differs")
+    return found + [f"{out / name}: no longer belongs here" for name in stale_files(files, out)]
+
+
+def stale_files(files: Files, out: Path) -> list[str]:
+    """Return pages of former builds that are of no table any more."""
+    there = [path for pattern in _OWN for path in sorted(out.glob(pattern))]
+    names = {path: path.relative_to(out).as_posix() for path in there}
+    return [name for path, name in names.items() if name not in files and _is_ours(path)]
+
+
+def _check_place(out: Path) -> None:
+    """Refuse a folder whose README is somebody's own: the project's, say."""
+    readme = out / "README.md"
+    if readme.is_file() and not _is_ours(readme):
+        raise FaithbenchError(
+            f"{readme} was not made by `faithbench leaderboard build` and would be overwritten; "
+            "choose another folder with --out, or move that file away"
+        )
+
+
+def _is_ours(path: Path) -> bool:
+    with path.open("rb") as file:
+        return MADE.encode() in file.readline()
+
+
+def _schema() -> str:
+    return json.dumps(Board.model_json_schema(), indent=2, sort_keys=True) + "\n"
+
+
+def _compact(data: object) -> str:
+    return json.dumps(
+        data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )

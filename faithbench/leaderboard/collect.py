@@ -1,0 +1,148 @@
+"""Records of the leaderboard and of submissions, sorted into groups of like with like."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from faithbench.entrants import Entrant
+from faithbench.errors import FaithbenchError
+from faithbench.leaderboard.labels import labels_of
+from faithbench.records import read
+from faithbench.stored import Stored
+from faithbench.terms import Terms
+
+
+@dataclass(frozen=True)
+class Found:
+    """A record that takes part: where it lies, as a page may say it, and who submitted it."""
+
+    stored: Stored
+    place: str
+    submission: str | None
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An explainer of a group, with the submission that it came by, if any."""
+
+    entrant: Entrant
+    places: tuple[str, ...]
+    submission: str | None
+
+    @property
+    def label(self) -> str:
+        """Return the label, which is unique on the board."""
+        return self.entrant.label
+
+    @property
+    def is_human(self) -> bool:
+        """Say whether this is the rationale that people marked: a yardstick, not a method."""
+        return self.first.record.explainer.name == "human"
+
+    @property
+    def first(self) -> Stored:
+        """Return its first record: all others differ in their seeds alone."""
+        return self.entrant.records[0]
+
+
+@dataclass(frozen=True)
+class Group:
+    """All explainers on the same terms, by label."""
+
+    terms: Terms
+    contenders: tuple[Contender, ...]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of the examples, sorted: records may have them in any order."""
+        return tuple(sorted(row.id for row in self.contenders[0].first.rows))
+
+
+def find_records(records: Path, submissions: Path) -> list[Found]:
+    """Read all records below two folders; one that does not exist holds none."""
+    found = [Found(Stored(path, read(path)), f"records/{place}", None)
+             for path, place in record_files(records)]  # fmt: skip
+    entries = sorted(submissions.iterdir()) if submissions.is_dir() else []
+    for entry in entries:
+        for path, place in record_files(entry / "records"):
+            where = f"submissions/{entry.name}/records/{place}"
+            found.append(Found(Stored(path, read(path)), where, entry.name))
+    if not found:
+        raise FaithbenchError(
+            f"no record in {records} nor in {submissions}; make some with `faithbench run`, then "
+            "`faithbench leaderboard publish --results results --records "
+            f"{records}`, or point --records at another folder"
+        )
+    return found
+
+
+def digest_of(found: Sequence[Found]) -> str:
+    """Digest what a leaderboard is made from: each record and, through it, its rows."""
+    lines = sorted(
+        f"{hashlib.sha256(one.stored.path.read_bytes()).hexdigest()} {one.place}" for one in found
+    )
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def groups_of(found: Sequence[Found]) -> list[Group]:
+    """Sort records into groups that share all terms, ordered by these."""
+    labels = labels_of([(one.stored, one.submission) for one in found])
+    kinds: dict[Terms, dict[str, list[Found]]] = {}
+    for one, label in zip(found, labels, strict=True):
+        kinds.setdefault(one.stored.terms, {}).setdefault(label, []).append(one)
+    return [
+        Group(terms, tuple(_contender(label, own[label]) for label in sorted(own)))
+        for terms, own in sorted(kinds.items(), key=lambda kind: _place(kind[0]))
+    ]
+
+
+def _contender(label: str, own: Sequence[Found]) -> Contender:
+    """Pool records of different seeds, refusing two of the same."""
+    ordered = sorted(own, key=lambda one: (one.stored.record.seeds, one.place))
+    for place, one in enumerate(ordered):
+        for other in ordered[place + 1 :]:
+            _check_apart(label, one, other)
+    return Contender(
+        Entrant(label, tuple(one.stored for one in ordered)),
+        tuple(one.place for one in ordered),
+        ordered[0].submission,
+    )
+
+
+def _check_apart(label: str, one: Found, other: Found) -> None:
+    first, second = one.stored.record, other.stored.record
+    both = sorted(set(first.seeds) & set(second.seeds))
+    if both:
+        raise FaithbenchError(
+            f"two records of {label} on the same terms share seed {both[0]}: {one.stored.path} "
+            f"and {other.stored.path}; keep one of them"
+        )
+    for name in ("package", "version", "assets"):
+        if getattr(first.explainer, name) != getattr(second.explainer, name):
+            raise FaithbenchError(
+                f"records of {label} under different seeds differ in the explainer's {name}: "
+                f"{one.stored.path} and {other.stored.path}; run both again, or keep one of them"
+            )
+
+
+def _place(terms: Terms) -> tuple[str, ...]:
+    """Order groups by task, bundled data last, then by whatever else differs."""
+    return (
+        terms.task, str(terms.source == "bundled"), terms.source, f"{terms.task_version:06}",
+        terms.split, terms.operator, terms.long, terms.dtype, terms.weights_sha256, terms.ids,
+        terms.data_sha256, f"{terms.protocol:06}", terms.erasure_token,
+    )  # fmt: skip
+
+
+def record_files(folder: Path) -> list[tuple[Path, str]]:
+    """Return the records' files below a folder, hidden ones left out, and where they lie in it."""
+    paths = [(path, path.relative_to(folder)) for path in folder.rglob("*.json")]
+    shown = [
+        (path, inside.as_posix())
+        for path, inside in paths
+        if not any(part.startswith(".") for part in inside.parts)
+    ]
+    return sorted(shown, key=lambda pair: pair[1])

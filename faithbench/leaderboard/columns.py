@@ -1,0 +1,147 @@
+"""The columns of a table: for each metric a cell per explainer, and the tests of all pairs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from faithbench.display import TITLES
+from faithbench.errors import FaithbenchError
+from faithbench.leaderboard.board import Cell, Column, Pair
+from faithbench.leaderboard.collect import Contender, Group
+from faithbench.leaderboard.intervals import summaries
+from faithbench.metrics import FAMILIES, METRICS
+from faithbench.records import Record
+from faithbench.rounding import decimals, significant
+from faithbench.tournament import Duel, tournament
+
+
+class Kind(NamedTuple):
+    """What the values of one column share: they are never mixed with others.
+
+    `encoder` is that of `iou_semantic`, and empty for all other metrics.
+    """
+
+    name: str
+    version: int
+    family: str
+    higher_is_better: bool | None
+    proxy: bool
+    encoder: str
+
+
+def metric_columns(group: Group) -> list[Column]:
+    """Return a column per metric in which someone has a value, by family and catalogue."""
+    kinds: dict[Kind, list[Contender]] = {}
+    for contender in group.contenders:
+        for kind in kinds_of(contender):
+            kinds.setdefault(kind, []).append(contender)
+    names = [kind.name for kind in kinds]
+    ids = group.ids
+    made = []
+    for kind in sorted(kinds, key=_place):
+        table = {c.label: _values(c, kind.name, ids) for c in kinds[kind]}
+        people = [c.label for c in kinds[kind] if c.is_human]
+        made.append(_column(kind, _key(kind, names), table, people))
+    return [column for column in made if any(cell.n for cell in column.cells.values())]
+
+
+def kinds_of(contender: Contender) -> list[Kind]:
+    """Return the kinds of a contender's metrics, refusing seeds that do not share them."""
+    first, *others = (_kinds(stored.record) for stored in contender.entrant.records)
+    for other in others:
+        for name in set(first) & set(other):
+            if first[name] != other[name]:
+                raise FaithbenchError(
+                    f"records of {contender.label} under different seeds hold {name!r} of "
+                    f"several versions or encoders ({', '.join(contender.places)}); run them "
+                    "again together"
+                )
+    shared = set(first).intersection(*others)
+    return [kind for name, kind in first.items() if name in shared]
+
+
+def _kinds(record: Record) -> dict[str, Kind]:
+    encoder = str(record.protocol.encoder)
+    return {
+        name: Kind(
+            name,
+            facts.version,
+            facts.family,
+            facts.higher_is_better,
+            facts.proxy,
+            encoder if name == "iou_semantic" else "",
+        )
+        for name, facts in record.metrics.items()
+    }
+
+
+def _column(
+    kind: Kind, key: str, table: Mapping[str, Sequence[float | None]], people: Collection[str]
+) -> Column:
+    """Summarise all, and test all but `people`, who are a yardstick and come last."""
+    result = tournament({k: v for k, v in table.items() if k not in people}, kind.higher_is_better)
+    found = dict(zip(table, summaries(list(table.values())), strict=True))
+    cells = {}
+    for label in (*result.order, *people):
+        mean, interval, n, skipped = found[label]
+        cells[label] = Cell(
+            mean=None if mean is None else decimals(mean),
+            ci95=None if interval is None else (decimals(interval[0]), decimals(interval[1])),
+            n=n,
+            skipped=skipped,
+            letters=result.letters.get(label, ""),
+            best=label == result.best,
+            tie=label in result.ties,
+        )
+    title = TITLES.get(kind.name, kind.name) + key.removeprefix(kind.name)
+    return Column.model_validate(
+        {
+            "metric": key,
+            "title": title,
+            "family": kind.family,
+            "higher_is_better": kind.higher_is_better,
+            "version": kind.version,
+            "proxy": kind.proxy,
+            "cells": cells,
+            "pairs": tuple(_pair(duel) for duel in result.duels),
+        }
+    )
+
+
+def _pair(duel: Duel) -> Pair:
+    test = duel.test
+    return Pair(
+        first=duel.first,
+        second=duel.second,
+        test=test.name,
+        n=test.n,
+        p=None if test.p is None else significant(test.p, 4),
+        adjusted=None if duel.adjusted is None else significant(duel.adjusted, 4),
+        effect=round(test.effect, 4) + 0.0,
+        reason=test.reason,
+    )
+
+
+def _values(contender: Contender, name: str, ids: Sequence[str]) -> list[float | None]:
+    try:
+        return contender.entrant.values(name, ids)
+    except KeyError as error:
+        raise FaithbenchError(
+            f"the rows of {contender.places[0]} have no {name!r}, which their record holds; "
+            "restore the files or run the cell again"
+        ) from error
+
+
+def _key(kind: Kind, names: Sequence[str]) -> str:
+    """Return the metric's name, with version and encoder where the table has several of it."""
+    if names.count(kind.name) == 1:
+        return kind.name
+    return f"{kind.name}@{kind.version}" + (f" ({kind.encoder})" if kind.encoder else "")
+
+
+def _place(kind: Kind) -> tuple[int, int, str]:
+    family = FAMILIES.index(kind.family) if kind.family in FAMILIES else len(FAMILIES)
+    places = {name: place for place, name in enumerate(METRICS)}
+    return family, places.get(kind.name, len(places)), json.dumps(kind)

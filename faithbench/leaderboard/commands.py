@@ -1,0 +1,51 @@
+"""What the leaderboard's commands do once their options are parsed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from faithbench.errors import FaithbenchError
+from faithbench.leaderboard.build import differences, make_board, render, write_files
+
+
+def build_command(*, records: Path, submissions: Path, out: Path) -> None:
+    """Write the leaderboard and say what changed."""
+    board = make_board(records, submissions)
+    changed = write_files(render(board), out)
+    console = Console(highlight=False)
+    for name in changed:
+        console.print(f"{out / name}", soft_wrap=True, markup=False)
+    done = f"{len(changed)} files changed" if changed else "nothing changed"
+    console.print(f"{len(board.tables)} tables from {board.records} records in {out}: {done}",
+                  soft_wrap=True, markup=False)  # fmt: skip
+
+
+def check_command(*, records: Path, submissions: Path, out: Path) -> None:
+    """Build in memory and fail if the files there are others."""
+    board = make_board(records, submissions)
+    found = differences(render(board), out)
+    console = Console(highlight=False)
+    for line in found:
+        console.print(line, soft_wrap=True, markup=False)
+    if found:
+        raise FaithbenchError(
+            f"{len(found)} files in {out} are not what the records give; "
+            "run `faithbench leaderboard build` and commit what it writes"
+        )
+    console.print(f"{len(board.tables)} tables from {board.records} records in {out}: up to date",
+                  soft_wrap=True, markup=False)  # fmt: skip
+
+
+def publish_command(*, results: Path, records: Path, attributions: int) -> None:
+    """Copy finished records to the leaderboard and say what changed."""
+    from faithbench.leaderboard.publish import publish
+
+    found = publish(results, records, attributions)
+    console = Console(highlight=False)
+    for path in found.changed:
+        console.print(f"{path}", soft_wrap=True, markup=False)
+    done = f"{len(found.changed)} changed" if found.changed else "nothing changed"
+    console.print(f"{found.count} records of {results} in {records}: {done}",
+                  soft_wrap=True, markup=False)  # fmt: skip

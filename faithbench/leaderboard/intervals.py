@@ -1,0 +1,47 @@
+"""Means and bootstrap intervals of many columns at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from faithbench.rounding import significant
+from faithbench.stats import RESAMPLES, Column, Summary, summarise
+from faithbench.types import Floats
+
+MOST = 1000
+"""Up to so many values the draws are kept as a matrix of weights."""
+
+
+def summaries(columns: Sequence[Column]) -> list[Summary]:
+    """Summarise columns as `stats.summarise` does: same seed, same draws, all in one product.
+
+    What a draw makes of a column depends on the number of values alone, so that columns of as
+    many values share their draws.
+    """
+    present = [np.array([v for v in column if v is not None], dtype=float) for column in columns]
+    found: dict[int, Summary] = {}
+    for n in sorted({len(values) for values in present}):
+        places = [place for place, values in enumerate(present) if len(values) == n]
+        if not 1 < n <= MOST:
+            found |= {place: summarise(columns[place]) for place in places}
+            continue
+        means = np.stack([present[place] for place in places]) @ _weights(n)
+        low, high = np.percentile(means, [2.5, 97.5], axis=1)
+        for place, ends in zip(places, zip(low, high, strict=True), strict=True):
+            mean = significant(math.fsum(present[place]) / n, 12)
+            interval = (significant(ends[0], 12), significant(ends[1], 12))
+            found[place] = (mean, interval, n, len(columns[place]) - n)
+    return [found[place] for place in range(len(columns))]
+
+
+@lru_cache(maxsize=64)
+def _weights(n: int) -> Floats:
+    """Return how much each of n values weighs in each draw: a column per draw."""
+    draws = np.random.default_rng(0).integers(0, n, size=(RESAMPLES, n))
+    flat = draws + np.arange(RESAMPLES)[:, None] * n
+    counts = np.bincount(flat.ravel(), minlength=RESAMPLES * n).reshape(RESAMPLES, n)
+    return np.ascontiguousarray(counts.T / n)

@@ -1,0 +1,92 @@
+"""Copy finished records of a results folder to the leaderboard, trimmed and packed."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from faithbench.errors import FaithbenchError
+from faithbench.files import reason, replace_file
+from faithbench.leaderboard.collect import record_files
+from faithbench.records import RowsFacts, dumps, read
+from faithbench.rows import Row, read_bytes, read_keyed_rows, to_header, to_line
+
+
+@dataclass(frozen=True)
+class Published:
+    """How many records were found, and the files that were written because they changed."""
+
+    count: int
+    changed: tuple[Path, ...]
+
+
+def publish(results: Path, records: Path, attributions: int = 40) -> Published:
+    """Copy every record below `results` to the same place below `records`.
+
+    Values are kept for all examples, tokens and scores for so many at most: the same ones for
+    all explainers of the same examples. Files that hold the same already are left alone.
+    """
+    if not results.is_dir():
+        raise FaithbenchError(
+            f"results folder {results} does not exist; point --results at the folder that "
+            "`faithbench run` wrote to"
+        )
+    found = record_files(results)
+    if not found:
+        raise FaithbenchError(
+            f"no record in {results}; run `faithbench run --results {results}` first, or point "
+            "--results at another folder"
+        )
+    changed: list[Path] = []
+    for path, inside in found:
+        target = records / inside
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            changed += _copy(path, target, attributions)
+        except OSError as error:
+            raise FaithbenchError(
+                f"cannot write {target}: {reason(error)}; choose another folder with --records"
+            ) from error
+    return Published(len(found), tuple(changed))
+
+
+def kept_ids(ids: Collection[str], count: int) -> set[str]:
+    """Choose so many ids, spread evenly over all of them in their order."""
+    ordered = sorted(ids)
+    places = np.linspace(0, len(ordered) - 1, min(count, len(ordered))).round().astype(int)
+    return {ordered[place] for place in places}
+
+
+def trimmed(rows: Sequence[Row], count: int) -> list[Row]:
+    """Drop tokens and scores of all but a few rows, and scores of further seeds of all."""
+    kept = kept_ids([row.id for row in rows], count)
+    none: dict[str, object] = {"tokens": (), "scores": ()}
+    return [
+        row.model_copy(update={"more_scores": (), **({} if row.id in kept else none)})
+        for row in rows
+    ]
+
+
+def _copy(path: Path, target: Path, attributions: int) -> list[Path]:
+    """Write rows, then the record that names them; return what was written."""
+    record = read(path)
+    key, rows = read_keyed_rows(path.with_name(record.rows.file), record.rows.sha256)
+    data = to_header(key) + b"".join(to_line(row) for row in trimmed(rows, attributions))
+    packed = target.with_name(f"{target.stem}.rows.jsonl.gz")
+    changed = []
+    # Compared unpacked: another zlib may pack the same bytes in another way.
+    if not packed.is_file() or read_bytes(packed) != data:
+        replace_file(packed, gzip.compress(data, mtime=0))
+        changed.append(packed)
+    digest = hashlib.sha256(packed.read_bytes()).hexdigest()
+    facts = RowsFacts(file=packed.name, sha256=digest)
+    text = dumps(record.model_copy(update={"rows": facts})).encode()
+    if not target.is_file() or target.read_bytes() != text:
+        replace_file(target, text)
+        changed.append(target)
+    return changed

@@ -1,0 +1,99 @@
+"""From a group of records on the same terms to a table of the board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from faithbench.catalog import EXPLAINERS
+from faithbench.leaderboard.board import Entrant, Table
+from faithbench.leaderboard.collect import Contender, Group
+from faithbench.leaderboard.columns import metric_columns
+from faithbench.leaderboard.naming import table_ids, table_titles
+from faithbench.leaderboard.shown import shown_examples
+from faithbench.leaderboard.speed import cost_of, seconds_interval, speed_columns
+from faithbench.rounding import decimals
+
+STEPS = 9
+"""So many shares of a text are erased for a curve: 10, 20, ..., 90%."""
+
+
+def tables_of(groups: Sequence[Group]) -> tuple[Table, ...]:
+    """Return a table per group, in the order of the groups."""
+    every = [group.terms for group in groups]
+    named = zip(groups, table_ids(every), table_titles(every), strict=True)
+    return tuple(_table(group, name, title) for group, name, title in named)
+
+
+def _table(group: Group, name: str, title: str) -> Table:
+    terms, record = group.terms, group.contenders[0].first.record
+    return Table(
+        id=name,
+        task=terms.task,
+        task_version=terms.task_version,
+        title=title,
+        kind=record.task.kind,
+        source=record.task.source,
+        split=terms.split,
+        n=terms.n,
+        data_sha256=terms.data_sha256,
+        model=terms.model,
+        weights_sha256=terms.weights_sha256,
+        dtype=terms.dtype,
+        accuracy=record.model.accuracy,
+        tpr_drop=record.model.tpr_drop,
+        truncated=record.model.truncated,
+        protocol=terms.protocol,
+        operator=terms.operator,
+        erasure_token=terms.erasure_token,
+        long=terms.long,
+        rationale=record.task.rationale,
+        entrants=tuple(_entrant(contender) for contender in group.contenders),
+        columns=(*metric_columns(group), *speed_columns(group)),
+        shown=shown_examples(group),
+    )
+
+
+def _entrant(contender: Contender) -> Entrant:
+    explainer = contender.first.record.explainer
+    peak = cost_of(contender, "peak_memory")
+    return Entrant(
+        label=contender.label,
+        name=explainer.name,
+        family=_family(explainer.name),
+        package=explainer.package,
+        version=explainer.version,
+        settings=explainer.settings,
+        seeds=tuple(sorted(contender.entrant.seeds)),
+        submission=contender.submission,
+        records=contender.places,
+        seconds=cost_of(contender, "seconds"),
+        seconds_ci95=seconds_interval(contender),
+        peak_memory_bytes=None if peak is None else round(peak),
+        forwards=cost_of(contender, "forwards") or 0.0,
+        backwards=cost_of(contender, "backwards") or 0.0,
+        forward_equivalents=cost_of(contender, "forward_equivalents") or 0.0,
+        curve=_curve(contender),
+    )
+
+
+def _family(name: str) -> str:
+    if name in EXPLAINERS:
+        return EXPLAINERS[name].family
+    return "captum" if name.startswith("captum:") else "plugin"
+
+
+def _curve(contender: Contender) -> tuple[float, ...]:
+    """Return the mean probability as more is erased, over examples and then over seeds.
+
+    Examples without a curve, where nothing could be erased, are left out.
+    """
+    means, seeds = [], []
+    for stored in contender.entrant.records:
+        curves = [(row.probability, *row.curve) for row in stored.rows if len(row.curve) == STEPS]
+        if not curves:
+            return ()
+        means.append(np.mean(curves, axis=0))
+        seeds.append(len(stored.record.seeds))
+    return tuple(decimals(share) for share in np.average(means, axis=0, weights=seeds))
