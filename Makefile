@@ -1,10 +1,13 @@
-# Two commands do everything: `make run` and `make test`. Both build .venv first if it is missing.
+# Two commands do most: `make run` and `make test`. All build .venv first if it is missing.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test check install clean
+# Where the tasks' real data are: a folder of <task>/<split>.jsonl.gz.
+DATA ?= ../shared/data
+
+.PHONY: run test leaderboard install clean
 
 run: $(READY)
 	$(BIN)/faithbench run --explainer lrp-mask --task sst2
@@ -14,6 +17,11 @@ test: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
+
+# Hours of CPU the first time; what is done is not done again, and a killed run continues.
+leaderboard: $(READY)
+	$(BIN)/faithbench leaderboard run --data $(DATA)
+	$(BIN)/faithbench leaderboard build
 
 install: $(READY)
 

@@ -86,14 +86,15 @@ def run(
     plugin: PluginFiles = None,
 ) -> None:
     """Explain a task's examples, score the explanations, and write a record of it."""
+    from faithbench.jobs import Request
     from faithbench.run_command import run_command
 
-    run_command(
+    run_command(Request(
         explainer=explainer, task=task, model=model, data=data, source=source, split=split,
         limit=limit, metrics=metrics, operator=operator, device=device, dtype=dtype, seed=seed,
         seeds=seeds, encoder=encoder, human=not no_human, batch=batch, long=long,
-        results=results, allow_changed_data=allow_changed_data, plugins=plugin or [],
-    )  # fmt: skip
+        results=results, allow_changed_data=allow_changed_data, plugins=tuple(plugin or ()),
+    ))  # fmt: skip
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The commands `leaderboard build`, `check` and `publish`: parse, call, print."""
+"""The commands `leaderboard run`, `publish`, `build` and `check`: parse, call, print."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from faithbench.cli_options import Results
+from faithbench.cli_options import DataFolder, Results
 
 leaderboard_app = typer.Typer(
     help="From records to tables, rankings and pages.", no_args_is_help=True
@@ -16,6 +16,22 @@ leaderboard_app = typer.Typer(
 Records = Annotated[Path, typer.Option(help="Folder of published records.")]
 Submissions = Annotated[Path, typer.Option(help="Folder of submissions, each with records.")]
 Out = Annotated[Path, typer.Option(help="Folder of the leaderboard's files.")]
+
+
+@leaderboard_app.command()
+def run(
+    plan: Annotated[Path, typer.Option(help="What is to run.")] = Path("leaderboard/plan.toml"),
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="A run of the plan; may be repeated.")
+    ] = None,
+    data: DataFolder = None,
+    results: Results = Path("results/leaderboard"),
+    records: Records = Path("leaderboard/records"),
+) -> None:
+    """Run what the plan names and has no published record yet; a killed run continues."""
+    from faithbench.leaderboard.commands import run_command
+
+    run_command(plan=plan, only=only or [], data=data, results=results, records=records)
 
 
 @leaderboard_app.command()

@@ -8,25 +8,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from faithbench.data import Dataset, load_dataset
+from faithbench.data import load_dataset
 from faithbench.display import heat_map, progress_on
 from faithbench.errors import FaithbenchError
 from faithbench.files import check_writable
+from faithbench.jobs import model_for
 from faithbench.selection import find_explainers
 from faithbench.task_parts import Source
 from faithbench.tasks import Task, load_task
-
-
-def model_for(task: Task, data: Dataset, asked: str | None) -> tuple[str, str | None]:
-    """Return the model to load: the one asked for, else the task's default for this source."""
-    if asked is not None:
-        return asked, None
-    ref = task.models.get(data.source)
-    if ref is None:
-        raise FaithbenchError(
-            f"task {task.name} names no model for {data.source} data; give one with --model"
-        )
-    return ref.name, ref.revision
 
 
 def explain_command(

@@ -320,7 +320,7 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_says_how_to_continue(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(**_options: object) -> None:
+    def interrupted(_request: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run_command, "run_command", interrupted)

@@ -10,6 +10,27 @@ from faithbench.errors import FaithbenchError
 from faithbench.leaderboard.build import differences, make_board, render, write_files
 
 
+def run_command(
+    *, plan: Path, only: list[str], data: Path | None, results: Path, records: Path
+) -> None:
+    """Run what is missing of a plan, and publish it."""
+    from faithbench.display import progress_on
+    from faithbench.leaderboard.plan import read_plan, run_plan
+
+    console = Console(highlight=False)
+    wanted = read_plan(plan)
+    with progress_on(console) as progress:
+        run_plan(
+            wanted,
+            data=data,
+            results=results,
+            records=records,
+            only=tuple(only),
+            say=lambda line: console.print(line, markup=False),
+            progress=progress,
+        )
+
+
 def build_command(*, records: Path, submissions: Path, out: Path) -> None:
     """Write the leaderboard and say what changed."""
     board = make_board(records, submissions)

@@ -9,10 +9,10 @@ from faithbench.aggregates import accuracy_of, cost_facts, metric_facts, tpr_dro
 from faithbench.data import Dataset
 from faithbench.errors import FaithbenchError
 from faithbench.identity import digest_of, identity_of, place_of
+from faithbench.jobs import wanted_metrics
 from faithbench.metrics import Measure, Metric
 from faithbench.records import PROTOCOL, Record
 from faithbench.rows import Row
-from faithbench.run_command import wanted_metrics
 from faithbench.submissions.entry import Entry, plain
 from faithbench.submissions.faults import Fault, close, differing, told
 from faithbench.submissions.standing import PACKAGE, SEED, SEEDS, digests_of

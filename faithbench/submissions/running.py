@@ -12,9 +12,9 @@ from faithbench.data import Dataset
 from faithbench.encoding import encode
 from faithbench.finishing import Outcome
 from faithbench.forward import engine_of
+from faithbench.jobs import wanted_metrics
 from faithbench.models import Model
 from faithbench.run import run
-from faithbench.run_command import wanted_metrics
 from faithbench.selection import Chosen
 from faithbench.submissions.asking import ask_explainer
 from faithbench.submissions.entry import Entry

@@ -1,0 +1,78 @@
+"""The plan of a leaderboard: read strictly, and run only where records are missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from faithbench.errors import FaithbenchError
+from faithbench.leaderboard.plan import Plan, read_plan, run_plan
+from faithbench.selection import find_explainers
+from faithbench.stored import stored_records
+from faithbench.tasks import load_task
+
+RUN = '[[runs]]\nname = "one"\ntask = "sst2"\nlimit = 6\nexplainers = ["random"]\n'
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "plan.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (RUN.replace("limit = 6", "limit = 0"), "runs.0.limit"),
+        (RUN + "depth = 3\n", "runs.0.depth"),
+        (RUN + RUN, "two runs named 'one'"),
+        ("runs = [", "cannot read plan"),
+    ],
+)
+def test_a_wrong_plan_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(FaithbenchError) as caught:
+        read_plan(written(tmp_path, text))
+    assert said in str(caught.value)
+
+
+def test_our_own_plan_names_what_there_is() -> None:
+    plan = read_plan(Path(__file__).parents[2] / "leaderboard" / "plan.toml")
+    for run in plan.runs:
+        assert load_task(run.task).name == run.task
+        assert len(find_explainers(",".join(run.explainers))) == len(run.explainers)
+    assert len(plan.runs) >= 4
+
+
+def carry_out(plan: Plan, folder: Path, *only: str) -> list[str]:
+    said: list[str] = []
+    run_plan(
+        plan,
+        data=None,
+        results=folder / "results",
+        records=folder / "records",
+        only=only,
+        say=said.append,
+        progress=lambda *_: None,
+    )
+    return said
+
+
+def test_what_has_a_record_is_not_run_again(tmp_path: Path) -> None:
+    """The bundled sample has rationales by people, so `human` takes part."""
+    first = read_plan(written(tmp_path, RUN))
+    assert carry_out(first, tmp_path) == ["one: 2 of 2 explainers to run"]
+    more = RUN.replace('["random"]', '["random", "first-tokens"]')
+    second = read_plan(written(tmp_path, more))
+    assert carry_out(second, tmp_path) == ["one: 1 of 3 explainers to run"]
+    assert carry_out(second, tmp_path) == ["one: 0 of 3 explainers to run"]
+    found = stored_records(tmp_path / "records", "sst2")
+    assert [stored.record.explainer.name for stored in found] == ["first-tokens", "human", "random"]
+    assert len(found[0].rows) == 6 and len(found[0].rows[0].curve) == 9
+
+
+def test_one_run_of_several(tmp_path: Path) -> None:
+    plan = read_plan(written(tmp_path, RUN + RUN.replace('"one"', '"two"')))
+    assert carry_out(plan, tmp_path, "two") == ["two: 2 of 2 explainers to run"]
+    with pytest.raises(FaithbenchError, match="did you mean 'two'"):
+        carry_out(plan, tmp_path, "tow")
