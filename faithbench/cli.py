@@ -163,6 +163,9 @@ def train(
     excerpts: Annotated[
         str, typer.Option(help="Learn from rationales alone too, with so many sentences around.")
     ] = "",
+    excerpts_alone: Annotated[
+        bool, typer.Option("--excerpts-alone", help="Learn from excerpts, not from documents.")
+    ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Use so many training rows.")] = None,
     dev_limit: Annotated[int | None, typer.Option(min=1, help="Rows to choose by.")] = None,
     test_limit: Annotated[int | None, typer.Option(min=1, help="Rows to judge on.")] = None,
@@ -177,7 +180,8 @@ def train(
         task=task, out=out, base=base, lora=lora, seed=seed, data=data, source=source,
         device=device, epochs=epochs, patience=patience, learning_rate=learning_rate,
         batch_size=batch_size, rank=rank, dropout=dropout, encoder_dropout=encoder_dropout,
-        max_tokens=max_tokens, excerpts=excerpts, limits=(limit, dev_limit, test_limit),
+        max_tokens=max_tokens, excerpts=excerpts,
+        excerpts_alone=excerpts_alone, limits=(limit, dev_limit, test_limit),
         metric=metric,
     )  # fmt: skip
 

@@ -34,6 +34,7 @@ def train_command(
     encoder_dropout: float,
     max_tokens: int | None,
     excerpts: str,
+    excerpts_alone: bool,
     limits: tuple[int | None, int | None, int | None],
     metric: str | None,
 ) -> None:
@@ -61,6 +62,7 @@ def train_command(
         dropout=dropout,
         encoder_dropout=encoder_dropout,
         excerpts=_numbers(excerpts),
+        excerpts_alone=excerpts_alone,
     )
     with progress_on(console) as progress:
         card = fit(splits, recipe, out, progress, base=base, device=device)

@@ -10,15 +10,20 @@ from faithbench.sentences import sentence_spans
 from faithbench.types import Example
 
 
-def with_excerpts(examples: Sequence[Example], reaches: Sequence[int]) -> Iterator[Example]:
+def with_excerpts(
+    examples: Sequence[Example], reaches: Sequence[int], *, alone: bool = False
+) -> Iterator[Example]:
     """Yield each example, then its excerpts; those that are no shorter are left out.
 
     Where a document is long and evidence rare, a few hundred of them do not show a small
-    encoder what to look for; excerpts do, and cost little.
+    encoder what to look for; excerpts do, and cost little. With excerpts `alone`, documents are
+    left out, but for those that have none.
     """
     for example in examples:
-        yield example
-        texts = {example.text}
+        texts: set[str] = set()
+        if not alone or not excerpt(example, min(reaches, default=0)):
+            yield example
+            texts.add(example.text)
         for reach in reaches:
             text = excerpt(example, reach)
             if text and text not in texts:

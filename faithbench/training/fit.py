@@ -46,7 +46,9 @@ def fit(
     facts = card_facts(splits, recipe, start)
     check_same_run(facts, out)
     model = start_model(task, recipe, start, device)
-    lesson = make_lesson(model, splits.train, progress, recipe.excerpts)
+    lesson = make_lesson(
+        model, splits.train, progress, recipe.excerpts, alone=recipe.excerpts_alone
+    )
     learner = _learner(model, recipe)
 
     def keep(place: Place) -> None:

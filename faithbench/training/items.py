@@ -39,10 +39,16 @@ class Lesson:
 
 
 def make_lesson(
-    model: Model, data: Dataset, progress: Progress, excerpts: Sequence[int] = ()
+    model: Model,
+    data: Dataset,
+    progress: Progress,
+    excerpts: Sequence[int] = (),
+    *,
+    alone: bool = False,
 ) -> Lesson:
     """Encode a split; questions whose answer is cut off or splits a token are left out."""
-    examples = list(with_excerpts(data.examples, () if data.task.kind == "qa" else excerpts))
+    reaches = () if data.task.kind == "qa" else excerpts
+    examples = list(with_excerpts(data.examples, reaches, alone=alone and bool(reaches)))
     asks = len(model.heads) > 1
     items: list[Item] = []
     left_out = Counter({"cut_off": 0, "inside_a_token": 0} if asks else {})

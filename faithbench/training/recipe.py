@@ -19,7 +19,8 @@ class Recipe:
     training. `max_tokens` cuts training and dev texts. `dropout` is the adapter's,
     `encoder_dropout` that of the network itself. Without `targets`, an adapter goes on all
     linear maps of the encoder. `excerpts` adds short lessons made of each training rationale:
-    its sentences with so many around them, one lesson per number.
+    its sentences with so many around them, one lesson per number; with `excerpts_alone`,
+    documents themselves are no lessons.
     """
 
     seed: int = 0
@@ -38,6 +39,7 @@ class Recipe:
     warmup: float = 0.06
     targets: tuple[str, ...] = ()
     excerpts: tuple[int, ...] = ()
+    excerpts_alone: bool = False
 
 
 @dataclass(frozen=True)

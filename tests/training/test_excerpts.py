@@ -40,3 +40,15 @@ def test_lessons_follow_their_document() -> None:
         None,
     )
     assert list(with_excerpts([THREE], ())) == [THREE]
+
+
+def test_excerpts_alone_leave_documents_out() -> None:
+    plain = Example("y", "No rationale.", 0)
+    whole = Example("z", "All of it.", 1, rationale=((0, 9),))
+    found = list(with_excerpts([THREE, plain, whole], (0, 2), alone=True))
+    assert [(e.id, e.text) for e in found] == [
+        ("x#0", "Three was better."),
+        ("x#2", TEXT),
+        ("y", "No rationale."),
+        ("z#0", "All of it."),
+    ]

@@ -113,6 +113,7 @@ def test_the_card(splits: Splits, trained: tuple[Path, list[str]]) -> None:
             "dropout": 0.1,
             "encoder_dropout": 0.1,
             "excerpts": [],
+            "excerpts_alone": False,
             "epochs": 2,
             "learning_rate": 0.01,
             "max_tokens": None,
