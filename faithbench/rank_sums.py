@@ -78,8 +78,16 @@ def _tied_sums(sizes: NDArray[np.uint64], is_up: Bools) -> tuple[Floats, Floats,
     middle = first - row * n + (counts + 1) / 2
     is_zero = sizes.ravel()[first] == 0
     ups = np.add.reduceat(is_up.ravel(), first, dtype=np.int64)
-    up = np.bincount(row, weights=middle * ups, minlength=rows)
-    down = np.bincount(row, weights=middle * np.where(is_zero, 0, counts - ups), minlength=rows)
-    zeros = np.bincount(row, weights=counts * is_zero, minlength=rows).astype(np.int64)
+    below = np.where(is_zero, 0, counts - ups)
     cubes = np.where(is_zero, 0.0, counts * (counts * counts - 1.0))
-    return up, down, zeros, np.bincount(row, weights=cubes, minlength=rows)
+    return (
+        _totals(row, middle * ups, rows),
+        _totals(row, middle * below, rows),
+        _totals(row, counts * is_zero, rows).astype(np.int64),
+        _totals(row, cubes, rows),
+    )
+
+
+def _totals(row: Ints, parts: Floats | Ints, rows: int) -> Floats:
+    """Add up the parts of each row."""
+    return np.bincount(row, weights=parts, minlength=rows).astype(float)
