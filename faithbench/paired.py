@@ -12,9 +12,11 @@ from faithbench.stats import (
     FEWEST,
     Column,
     PairedTest,
+    TestName,
     differences,
     no_test,
     signed_ranks,
+    why_none,
 )
 from faithbench.types import Floats
 
@@ -33,21 +35,21 @@ def paired_tests(columns: Sequence[Column], pairs: Sequence[tuple[int, int]]) ->
     # Rounded, so that the last bit of a subtraction does not break a tie of equal differences.
     changes = np.round(arrays[first] - arrays[second], 12)
     missing = np.isnan(changes)
-    whole = ~missing.any(axis=1)
+    counts = (~missing).sum(axis=1).tolist()
+    differ = ((changes != 0) & ~missing).any(axis=1).tolist()
     found: dict[int, PairedTest] = {}
-    waiting: dict[tuple[bool, int], list[tuple[int, Floats]]] = {}
+    waiting: dict[tuple[bool, int], list[int]] = {}
     for place, (i, j) in enumerate(pairs):
-        own = changes[place] if whole[place] else changes[place][~missing[place]]
         by_coin = zero_one[i] and zero_one[j]
-        none = no_test(own, "McNemar" if by_coin else "signed-rank")
-        if none is not None:
-            found[place] = none
+        if counts[place] >= FEWEST and differ[place]:
+            waiting.setdefault((by_coin, counts[place]), []).append(place)
         else:
-            waiting.setdefault((by_coin, len(own)), []).append((place, own))
-    for (by_coin, _), same in waiting.items():
-        rows = np.stack([own for _, own in same])
+            name: TestName = "McNemar" if by_coin else "signed-rank"
+            found[place] = PairedTest(None, 0.0, counts[place], why_none(counts[place]), name)
+    for (by_coin, n), places in waiting.items():
+        rows = changes[places][~missing[places]].reshape(len(places), n)
         tests = _mcnemar_tests(rows) if by_coin else signed_ranks(rows)
-        found |= {place: test for (place, _), test in zip(same, tests, strict=True)}
+        found |= dict(zip(places, tests, strict=True))
     return [found[place] for place in range(len(pairs))]
 
 

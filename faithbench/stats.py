@@ -86,15 +86,14 @@ def signed_ranks(changes: Floats) -> list[PairedTest]:
     else:
         exact = (sums.zeros == 0) & (sums.tied == 0) & (n <= 50)
         ps = sums.p
-        ps[exact] = _untied_exact_p(changes[exact])
+        if exact.any():
+            ps[exact] = _untied_exact_p(changes[exact])
     return [PairedTest(p, e, n) for p, e in zip(ps.tolist(), sums.effect.tolist(), strict=True)]
 
 
 def _untied_exact_p(changes: Floats) -> Floats:
     from scipy.stats import wilcoxon
 
-    if not len(changes):
-        return np.empty(0)
     return wilcoxon(changes, method="exact", axis=1, keepdims=True).pvalue.ravel()
 
 
@@ -124,11 +123,14 @@ def differences(first: Column, second: Column) -> Floats:
 def no_test(changes: Floats, name: TestName = "signed-rank") -> PairedTest | None:
     """Return the test that says why there is none, if there can be none."""
     n = len(changes)
-    if n < FEWEST:
-        return PairedTest(None, 0.0, n, f"only {n} pairs", name)
-    if not changes.any():
-        return PairedTest(None, 0.0, n, "all differences are zero", name)
-    return None
+    if n >= FEWEST and changes.any():
+        return None
+    return PairedTest(None, 0.0, n, why_none(n), name)
+
+
+def why_none(n: int) -> str:
+    """Say why n pairs cannot be tested: too few, or else all the same."""
+    return f"only {n} pairs" if n < FEWEST else "all differences are zero"
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -72,7 +72,7 @@ def tournament(
     best = present[0] if present and higher_is_better is not None else None
     against = {duel.second: duel.adjusted for duel in duels if duel.first == best}
     ties = [n for n in present if n in against and not _below(against[n], alpha)]
-    found = _letters(present, duels, alpha)
+    found = _letters(present, order, dict(zip(pairs, duels, strict=True)), alpha)
     return Tournament(
         {name: means[name] for name in order},
         duels,
@@ -82,10 +82,16 @@ def tournament(
     )
 
 
-def _letters(present: list[str], duels: tuple[Duel, ...], alpha: float) -> dict[str, str]:
-    known = {frozenset((duel.first, duel.second)): duel.adjusted for duel in duels}
-    matrix = [[known.get(frozenset((one, other))) for other in present] for one in present]
-    return dict(zip(present, letters(matrix, alpha), strict=True))
+def _letters(
+    present: list[str], order: list[str], duels: Mapping[tuple[int, int], Duel], alpha: float
+) -> dict[str, str]:
+    # Who has a value comes before who has none, so places in the order are those of the matrix.
+    size = len(present)
+    matrix: list[list[float | None]] = [[None] * size for _ in present]
+    for (i, j), duel in duels.items():
+        if j < size:
+            matrix[i][j] = matrix[j][i] = duel.adjusted
+    return dict(zip(order[:size], letters(matrix, alpha), strict=True))
 
 
 def _below(p: float | None, alpha: float) -> bool:

@@ -10,7 +10,8 @@ from pathlib import Path
 from faithbench.entrants import Entrant
 from faithbench.errors import FaithbenchError
 from faithbench.leaderboard.labels import labels_of
-from faithbench.records import read
+from faithbench.leaderboard.sheets import Sheet, read_sheet
+from faithbench.records import Record, read
 from faithbench.stored import Stored
 from faithbench.terms import Terms
 
@@ -19,7 +20,7 @@ from faithbench.terms import Terms
 class Found:
     """A record that takes part: where it lies, as a page may say it, and who submitted it."""
 
-    stored: Stored
+    sheet: Sheet
     place: str
     submission: str | None
 
@@ -28,24 +29,32 @@ class Found:
 class Contender:
     """An explainer of a group, with the submission that it came by, if any."""
 
-    entrant: Entrant
+    label: str
+    sheets: tuple[Sheet, ...]
     places: tuple[str, ...]
     submission: str | None
 
     @property
-    def label(self) -> str:
-        """Return the label, which is unique on the board."""
-        return self.entrant.label
-
-    @property
     def is_human(self) -> bool:
         """Say whether this is the rationale that people marked: a yardstick, not a method."""
-        return self.first.record.explainer.name == "human"
+        return self.first.explainer.name == "human"
 
     @property
-    def first(self) -> Stored:
-        """Return its first record: all others differ in their seeds alone."""
-        return self.entrant.records[0]
+    def records(self) -> tuple[Record, ...]:
+        """Return its records, which differ in their seeds alone."""
+        return tuple(sheet.stored.record for sheet in self.sheets)
+
+    @property
+    def first(self) -> Record:
+        """Return its first record."""
+        return self.records[0]
+
+    def values(self, metric: str) -> list[float | None]:
+        """Return one value per example, in the order of the sorted ids: the mean over seeds."""
+        if len(self.sheets) == 1:
+            return self.sheets[0].values[metric]
+        entrant = Entrant(self.label, tuple(sheet.stored for sheet in self.sheets))
+        return entrant.values(metric, self.sheets[0].ids)
 
 
 @dataclass(frozen=True)
@@ -55,21 +64,16 @@ class Group:
     terms: Terms
     contenders: tuple[Contender, ...]
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Return the ids of the examples, sorted: records may have them in any order."""
-        return tuple(sorted(row.id for row in self.contenders[0].first.rows))
-
 
 def find_records(records: Path, submissions: Path) -> list[Found]:
     """Read all records below two folders; one that does not exist holds none."""
-    found = [Found(Stored(path, read(path)), f"records/{place}", None)
+    found = [Found(read_sheet(Stored(path, read(path))), f"records/{place}", None)
              for path, place in record_files(records)]  # fmt: skip
     entries = sorted(submissions.iterdir()) if submissions.is_dir() else []
     for entry in entries:
         for path, place in record_files(entry / "records"):
             where = f"submissions/{entry.name}/records/{place}"
-            found.append(Found(Stored(path, read(path)), where, entry.name))
+            found.append(Found(read_sheet(Stored(path, read(path))), where, entry.name))
     if not found:
         raise FaithbenchError(
             f"no record in {records} nor in {submissions}; make some with `faithbench run`, then "
@@ -82,17 +86,18 @@ def find_records(records: Path, submissions: Path) -> list[Found]:
 def digest_of(found: Sequence[Found]) -> str:
     """Digest what a leaderboard is made from: each record and, through it, its rows."""
     lines = sorted(
-        f"{hashlib.sha256(one.stored.path.read_bytes()).hexdigest()} {one.place}" for one in found
+        f"{hashlib.sha256(one.sheet.stored.path.read_bytes()).hexdigest()} {one.place}"
+        for one in found
     )
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def groups_of(found: Sequence[Found]) -> list[Group]:
     """Sort records into groups that share all terms, ordered by these."""
-    labels = labels_of([(one.stored, one.submission) for one in found])
+    labels = labels_of([(one.sheet.stored, one.submission) for one in found])
     kinds: dict[Terms, dict[str, list[Found]]] = {}
     for one, label in zip(found, labels, strict=True):
-        kinds.setdefault(one.stored.terms, {}).setdefault(label, []).append(one)
+        kinds.setdefault(one.sheet.terms, {}).setdefault(label, []).append(one)
     return [
         Group(terms, tuple(_contender(label, own[label]) for label in sorted(own)))
         for terms, own in sorted(kinds.items(), key=lambda kind: _place(kind[0]))
@@ -101,30 +106,32 @@ def groups_of(found: Sequence[Found]) -> list[Group]:
 
 def _contender(label: str, own: Sequence[Found]) -> Contender:
     """Pool records of different seeds, refusing two of the same."""
-    ordered = sorted(own, key=lambda one: (one.stored.record.seeds, one.place))
+    ordered = sorted(own, key=lambda one: (one.sheet.stored.record.seeds, one.place))
     for place, one in enumerate(ordered):
         for other in ordered[place + 1 :]:
             _check_apart(label, one, other)
     return Contender(
-        Entrant(label, tuple(one.stored for one in ordered)),
+        label,
+        tuple(one.sheet for one in ordered),
         tuple(one.place for one in ordered),
         ordered[0].submission,
     )
 
 
 def _check_apart(label: str, one: Found, other: Found) -> None:
-    first, second = one.stored.record, other.stored.record
+    own, rival = one.sheet.stored, other.sheet.stored
+    first, second = own.record, rival.record
     both = sorted(set(first.seeds) & set(second.seeds))
     if both:
         raise FaithbenchError(
-            f"two records of {label} on the same terms share seed {both[0]}: {one.stored.path} "
-            f"and {other.stored.path}; keep one of them"
+            f"two records of {label} on the same terms share seed {both[0]}: {own.path} "
+            f"and {rival.path}; keep one of them"
         )
     for name in ("package", "version", "assets"):
         if getattr(first.explainer, name) != getattr(second.explainer, name):
             raise FaithbenchError(
                 f"records of {label} under different seeds differ in the explainer's {name}: "
-                f"{one.stored.path} and {other.stored.path}; run both again, or keep one of them"
+                f"{own.path} and {rival.path}; run both again, or keep one of them"
             )
 
 

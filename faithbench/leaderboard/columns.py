@@ -38,10 +38,9 @@ def metric_columns(group: Group) -> list[Column]:
         for kind in kinds_of(contender):
             kinds.setdefault(kind, []).append(contender)
     names = [kind.name for kind in kinds]
-    ids = group.ids
     made = []
     for kind in sorted(kinds, key=_place):
-        table = {c.label: _values(c, kind.name, ids) for c in kinds[kind]}
+        table = {c.label: c.values(kind.name) for c in kinds[kind]}
         people = [c.label for c in kinds[kind] if c.is_human]
         made.append(_column(kind, _key(kind, names), table, people))
     return [column for column in made if any(cell.n for cell in column.cells.values())]
@@ -49,7 +48,7 @@ def metric_columns(group: Group) -> list[Column]:
 
 def kinds_of(contender: Contender) -> list[Kind]:
     """Return the kinds of a contender's metrics, refusing seeds that do not share them."""
-    first, *others = (_kinds(stored.record) for stored in contender.entrant.records)
+    first, *others = map(_kinds, contender.records)
     for other in others:
         for name in set(first) & set(other):
             if first[name] != other[name]:
@@ -122,16 +121,6 @@ def _pair(duel: Duel) -> Pair:
         effect=round(test.effect, 4) + 0.0,
         reason=test.reason,
     )
-
-
-def _values(contender: Contender, name: str, ids: Sequence[str]) -> list[float | None]:
-    try:
-        return contender.entrant.values(name, ids)
-    except KeyError as error:
-        raise FaithbenchError(
-            f"the rows of {contender.places[0]} have no {name!r}, which their record holds; "
-            "restore the files or run the cell again"
-        ) from error
 
 
 def _key(kind: Kind, names: Sequence[str]) -> str:

@@ -30,12 +30,22 @@ def summaries(columns: Sequence[Column]) -> list[Summary]:
             found |= {place: summarise(columns[place]) for place in places}
             continue
         means = np.stack([present[place] for place in places]) @ _weights(n)
-        low, high = np.percentile(means, [2.5, 97.5], axis=1)
+        low, high = _ends(means)
         for place, ends in zip(places, zip(low, high, strict=True), strict=True):
             mean = significant(math.fsum(present[place]) / n, 12)
             interval = (significant(ends[0], 12), significant(ends[1], 12))
             found[place] = (mean, interval, n, len(columns[place]) - n)
     return [found[place] for place in range(len(columns))]
+
+
+def _ends(means: Floats) -> tuple[Floats, Floats]:
+    """Return the 2.5th and 97.5th percentile of every row, between neighbours in proportion."""
+    means.sort(axis=1)
+    below, part = divmod(0.025 * (RESAMPLES - 1), 1)
+    near, far = int(below), int(below) + 1
+    low = means[:, near] * (1 - part) + means[:, far] * part
+    high = means[:, -near - 1] * (1 - part) + means[:, -far - 1] * part
+    return low, high
 
 
 @lru_cache(maxsize=64)

@@ -24,7 +24,7 @@ def shown_examples(group: Group) -> tuple[Shown, ...]:
 
     Who was submitted has no say in the choice, and is shown where it has scores.
     """
-    rows = {c.label: {row.id: row for row in c.first.rows if row.tokens} for c in group.contenders}
+    rows = {c.label: c.sheets[0].scored for c in group.contenders}
     chosen = [c for c in group.contenders if c.submission is None] or list(group.contenders)
     shared = set.intersection(*(set(rows[c.label]) for c in chosen))
     # A text is the same for all of the same model, unless somebody wrote the rows by hand.
@@ -38,7 +38,7 @@ def shown_examples(group: Group) -> tuple[Shown, ...]:
 
 
 def _shown(example: str, group: Group, model: Contender, rows: Mapping[str, Rows]) -> Shown:
-    row, record = rows[model.label][example], model.first.record
+    row, record = rows[model.label][example], model.first
     own = {
         c.label: rows[c.label][example].scores
         for c in group.contenders

@@ -26,7 +26,7 @@ _COSTS: dict[str, Callable[[Record], float | None]] = {
 
 def cost_of(contender: Contender, name: str) -> float | None:
     """Return one cost of an explainer, the mean over its records; None if one has none."""
-    found = [_COSTS[name](stored.record) for stored in contender.entrant.records]
+    found = [_COSTS[name](record) for record in contender.records]
     present = [value for value in found if value is not None]
     if len(present) < len(found):
         return None
@@ -36,9 +36,9 @@ def cost_of(contender: Contender, name: str) -> float | None:
 
 def seconds_interval(contender: Contender) -> Interval | None:
     """Return the interval of the median time, where it comes of one record."""
-    if len(contender.entrant.records) > 1:
+    if len(contender.records) > 1:
         return None
-    ends = contender.first.record.timing.seconds_ci95
+    ends = contender.first.timing.seconds_ci95
     return None if ends is None else (significant(ends[0], 4), significant(ends[1], 4))
 
 
@@ -90,11 +90,11 @@ def _place(cost: float | None, contender: Contender) -> tuple[bool, bool, float,
 
 def _sample(contender: Contender, name: str) -> int:
     """Return on how many examples a cost was measured."""
-    record = contender.first.record
+    record = contender.first
     return record.timing.alone if name in MEASURED else record.task.n
 
 
 def _machine(contender: Contender) -> str:
     """Name the kind of machine; one that someone submitted from is another."""
-    facts = contender.first.record.environment
+    facts = contender.first.environment
     return repr((facts.device, facts.platform, facts.threads, contender.submission or ""))

@@ -15,9 +15,6 @@ from faithbench.leaderboard.shown import shown_examples
 from faithbench.leaderboard.speed import cost_of, seconds_interval, speed_columns
 from faithbench.rounding import decimals
 
-STEPS = 9
-"""So many shares of a text are erased for a curve: 10, 20, ..., 90%."""
-
 
 def tables_of(groups: Sequence[Group]) -> tuple[Table, ...]:
     """Return a table per group, in the order of the groups."""
@@ -27,7 +24,7 @@ def tables_of(groups: Sequence[Group]) -> tuple[Table, ...]:
 
 
 def _table(group: Group, name: str, title: str) -> Table:
-    terms, record = group.terms, group.contenders[0].first.record
+    terms, record = group.terms, group.contenders[0].first
     return Table(
         id=name,
         task=terms.task,
@@ -56,7 +53,7 @@ def _table(group: Group, name: str, title: str) -> Table:
 
 
 def _entrant(contender: Contender) -> Entrant:
-    explainer = contender.first.record.explainer
+    explainer = contender.first.explainer
     peak = cost_of(contender, "peak_memory")
     return Entrant(
         label=contender.label,
@@ -65,7 +62,7 @@ def _entrant(contender: Contender) -> Entrant:
         package=explainer.package,
         version=explainer.version,
         settings=explainer.settings,
-        seeds=tuple(sorted(contender.entrant.seeds)),
+        seeds=tuple(sorted(seed for record in contender.records for seed in record.seeds)),
         submission=contender.submission,
         records=contender.places,
         seconds=cost_of(contender, "seconds"),
@@ -85,15 +82,9 @@ def _family(name: str) -> str:
 
 
 def _curve(contender: Contender) -> tuple[float, ...]:
-    """Return the mean probability as more is erased, over examples and then over seeds.
-
-    Examples without a curve, where nothing could be erased, are left out.
-    """
-    means, seeds = [], []
-    for stored in contender.entrant.records:
-        curves = [(row.probability, *row.curve) for row in stored.rows if len(row.curve) == STEPS]
-        if not curves:
-            return ()
-        means.append(np.mean(curves, axis=0))
-        seeds.append(len(stored.record.seeds))
-    return tuple(decimals(share) for share in np.average(means, axis=0, weights=seeds))
+    """Return the mean curve over seeds; nothing where a record has none."""
+    curves = [sheet.curve for sheet in contender.sheets]
+    if not all(curves):
+        return ()
+    weights = [len(record.seeds) for record in contender.records]
+    return tuple(decimals(share) for share in np.average(curves, axis=0, weights=weights))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tabulate import tabulate
-
 from faithbench.leaderboard.board import Cell, Column, Table
 from faithbench.leaderboard.text import (
     MADE,
@@ -38,9 +36,9 @@ def task_page(table: Table) -> str:
 
 
 def grid(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
-    """Lay out a table of markdown; the cells are escaped already."""
-    align = ("left", *("right" for _ in headers[1:]))
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True, colalign=align)
+    """Lay out a table of markdown, numbers to the right; the cells are escaped already."""
+    rule = ["---", *("---:" for _ in headers[1:])]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headers, rule, *rows))
 
 
 def bold(text: str, cell: Cell) -> str:

@@ -35,11 +35,11 @@ def markdown(text: str) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Write a number without the zero before the point: .533, -1.615, 12.000."""
+    """Write a number without the zero before the point: .533, -1.615, .000."""
     if value is None:
         return "-"
-    text = f"{value + 0.0:.{digits}f}"
-    return re.sub(r"^(-?)0\.", r"\1.", text) if float(text) else text.removeprefix("-")
+    text = f"{value:.{digits}f}"
+    return re.sub(r"^(-?)0\.", r"\1." if float(text) else ".", text)
 
 
 def cost(metric: str, value: float | None) -> str:

@@ -18,8 +18,8 @@ from faithbench.types import Answers, Bools, Case
 if TYPE_CHECKING:
     from faithbench.explained import Explained
 
-FAMILIES = ("faithfulness", "stability", "plausibility", "speed")
 Family = Literal["faithfulness", "stability", "plausibility", "speed"]
+FAMILIES: tuple[Family, ...] = ("faithfulness", "stability", "plausibility", "speed")
 Need = Literal["answers", "rationale", "sentences", "seeds"]
 Plan = Callable[[Case], Bools]
 Score = Callable[[Case, Answers], float | None]

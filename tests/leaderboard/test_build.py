@@ -1,0 +1,131 @@
+"""The leaderboard's files: the same bytes from the same records, and nothing unescaped."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from faithbench.errors import FaithbenchError
+from faithbench.leaderboard.board import Board
+from faithbench.leaderboard.build import differences, make_board, render, write_files
+from tests.store import store
+
+UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
+NONE = Path("no-such-folder")
+HOSTILE = "<script>alert(1)</script>|`x`[a](http://b)\\input{/etc/passwd}$1$_*\n\x1b[31m"
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    folder = tmp_path / "records"
+    store(folder, "lime-11111111", {"aopc": UP, "lodds": UP})
+    store(folder, "random-22222222", {"aopc": [0.0] * 7, "lodds": [None, *UP[1:]]})
+    return folder
+
+
+def test_all_files_and_what_they_say(records: Path, tmp_path: Path) -> None:
+    files = {name: data.decode() for name, data in render(make_board(records, NONE)).items()}
+    assert list(files) == [
+        "README.md", "index.html", "leaderboard.json", "leaderboard.schema.json",
+        "tables/sst2.tex", "tasks/sst2.md",
+    ]  # fmt: skip
+    page = files["tasks/sst2.md"]
+    assert "| explainer | AOPC ↑ | LOdds ↓ |" in page and "**bundled**" in page
+    # 2.85 / 7 = .407, and the best is bold; one value of the other is missing.
+    assert "| lime | **.407** [" in page and "| random | .000 [.000, .000] b | " in page
+    assert "a (1 skipped) |" in page and "| pairs tested | 1 | " in page
+    assert "[all metrics, intervals and tests](tasks/sst2.md)" in files["README.md"]
+    assert "(bundled)" in files["README.md"]
+    tex = files["tables/sst2.tex"]
+    assert r"\toprule" in tex and r"\textbf{.407}\textsuperscript{a}" in tex
+    assert r"AOPC $\uparrow$" in tex and r"forward\_equivalents $\downarrow$" in tex
+
+
+def test_json_is_the_board_and_fits_its_schema(records: Path) -> None:
+    board = make_board(records, NONE)
+    files = render(board)
+    data = json.loads(files["leaderboard.json"])
+    assert Board.model_validate_json(files["leaderboard.json"], strict=True) == board
+    assert list(data) == sorted(data) and list(data["tables"][0]) == sorted(data["tables"][0])
+    assert data["tables"][0]["columns"][0]["pairs"] == [
+        ["lime", "random", "signed-rank", 7, 0.01562, 0.01562, 1.0, ""]
+    ]
+    schema = json.loads(files["leaderboard.schema.json"])
+    assert set(schema["properties"]) == set(data)
+
+
+def test_order_and_place_of_records_change_nothing(records: Path, tmp_path: Path) -> None:
+    first = render(make_board(records, NONE))
+    assert render(make_board(records, NONE)) == first
+    # Written in another order, in a folder of another name.
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in sorted(records.iterdir(), reverse=True):
+        shutil.copy(path, copy / path.name)
+    assert render(make_board(copy, NONE)) == first
+    # The same values in another order of examples give the same table.
+    names = [f"e{i}" for i in range(7)]
+    store(copy, "lime-11111111", {"aopc": UP[::-1], "lodds": UP[::-1]}, ids=names[::-1])
+    turned = make_board(copy, NONE)
+    assert turned.tables[0].columns == make_board(records, NONE).tables[0].columns
+    assert turned.digest != make_board(records, NONE).digest
+
+
+def test_check_finds_every_difference(records: Path, tmp_path: Path) -> None:
+    out, files = tmp_path / "out", render(make_board(records, NONE))
+    assert len(differences(files, out)) == 6 and differences(files, out)[0].endswith(": missing")
+    assert write_files(files, out) == list(files) and differences(files, out) == []
+    assert write_files(files, out) == [], "nothing is written twice"
+    page = out / "tasks" / "sst2.md"
+    page.write_bytes(page.read_bytes().replace(b".407", b".408", 1))
+    assert differences(files, out) == [f"{page}: differs"]
+    assert write_files(files, out) == ["tasks/sst2.md"] and differences(files, out) == []
+
+
+def test_pages_of_former_builds_are_removed_and_others_kept(records: Path, tmp_path: Path) -> None:
+    out, files = tmp_path / "out", render(make_board(records, NONE))
+    write_files(files, out)
+    old = out / "tasks" / "old.md"
+    old.write_bytes((out / "tasks" / "sst2.md").read_bytes())
+    notes = out / "tasks" / "notes.md"
+    notes.write_text("mine\n")
+    assert differences(files, out) == [f"{old}: no longer belongs here"]
+    assert write_files(files, out) == ["tasks/old.md"]
+    assert notes.exists() and not old.exists()
+
+
+def test_somebody_elses_readme_is_not_overwritten(records: Path, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("# My project\n")
+    with pytest.raises(FaithbenchError, match="was not made by `faithbench leaderboard build`"):
+        write_files(render(make_board(records, NONE)), tmp_path)
+    assert readme.read_text() == "# My project\n"
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    for stem, name in (("lime-11111111", HOSTILE), ("random-22222222", f"{HOSTILE}2")):
+        store(
+            tmp_path, stem, {"aopc": UP}, settings={"k|<b>": HOSTILE},
+            explainer={"name": name, "package": HOSTILE}, model={"name": HOSTILE},
+            task={"name": HOSTILE, "split": HOSTILE},
+            protocol={"erasure_token": HOSTILE},
+        )  # fmt: skip
+    files = render(make_board(tmp_path, NONE))
+    for name, data in files.items():
+        assert not set(name) & set("<>|`\n$*"), name
+        text = data.decode()
+        if name.endswith((".md", ".tex")):
+            assert "\x1b" not in text
+        if name.endswith(".md"):
+            assert "<script" not in text and "<b>" not in text and "http://" not in text
+            # In every table each line has as many cells as its heading.
+            for block in text.split("\n\n"):
+                rows = [line for line in block.splitlines() if line.startswith("| ")]
+                cells = {line.replace("\\|", "").count("|") for line in rows}
+                assert len(cells) <= 1, block
+        if name.endswith(".tex"):
+            body = [line for line in text.splitlines() if not line.startswith("%")]
+            assert body and not any("\\input" in line for line in body)
