@@ -35,11 +35,58 @@ METRICS: Final[dict[Family, dict[str, bool | None]]] = {
     "speed": {"seconds": False, "peak_memory": False, "forwards": False, "backwards": False,
               "forward_equivalents": False},
 }  # fmt: skip
-WORDS: Final = (
-    "the film is a warm and often funny story about two brothers who never quite learn to talk "
-    "yet its second half loses all of that charm , and I left with little more than a headache . "
-    "still , nobody who loves old trains will want to miss it"
-).split()
+WORDS: Final = [
+    "the",
+    "film",
+    "is",
+    "a",
+    "warm",
+    "and",
+    "often",
+    "funny",
+    "story",
+    "about",
+    "two",
+    "brothers",
+    "who",
+    "never",
+    "quite",
+    "learn",
+    "to",
+    "talk",
+    "yet",
+    "its",
+    "second",
+    "half",
+    "loses",
+    "all",
+    "of",
+    "that",
+    "charm",
+    ",",
+    "and",
+    "I",
+    "left",
+    "with",
+    "little",
+    "more",
+    "than",
+    "a",
+    "headache",
+    ".",
+    "still",
+    ",",
+    "nobody",
+    "who",
+    "loves",
+    "old",
+    "trains",
+    "will",
+    "want",
+    "to",
+    "miss",
+    "it",
+]
 
 
 def full_board() -> Board:
@@ -140,7 +187,7 @@ def _column(
             ci95=(means[label] - 0.03, means[label] + 0.04) if tested else None,
             n=n - 3 * (metric == "tau_loo"), skipped=3 * (metric == "tau_loo"),
             letters=letters[i], best=i == 0 and better is not None,
-            tie=tested and better is not None and 0 < i
+            tie=tested and better is not None and i > 0
             and _p(means[order[0]], means[label]) >= 0.05,
         )
         for i, label in enumerate(order)

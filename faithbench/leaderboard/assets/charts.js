@@ -26,10 +26,12 @@ addEventListener("charts-ready", () => { waiting.forEach((draw) => draw()); wait
 
 // Put a chart with a spoken description and its numbers as a table into a section.
 function chart(description, spec, numbers) {
-  const holder = make("div", { class: "chart", role: "img", "aria-label": description });
-  const draw = () => holder.isConnected && vegaEmbed(holder, { ...spec, config: chartConfig() }, {
+  // Vega gives the element it draws into a role and a name of its own.
+  const canvas = make("div", { class: "canvas", "aria-hidden": "true" });
+  const holder = make("div", { class: "chart", role: "img", "aria-label": description }, canvas);
+  const draw = () => holder.isConnected && vegaEmbed(canvas, { ...spec, config: chartConfig() }, {
     ast: true, renderer: "svg", actions: false, defaultStyle: false, tooltip: showTip,
-  }).then(() => holder.querySelector("svg")?.setAttribute("aria-hidden", "true"));
+  }).then(() => performance.mark("first-chart"));
   requestAnimationFrame(() => (window.vegaEmbed ? draw() : waiting.push(draw)));
   return [holder, make("details", {}, make("summary", {}, "The chart's numbers as a table"), numbers)];
 }
@@ -52,5 +54,6 @@ function plainTable(caption, heads, rows) {
       make("thead", {}, make("tr", {}, heads.map((head, place) =>
         make("th", { scope: "col", class: place ? "number" : null }, head)))),
       make("tbody", {}, rows.map(([head, ...cells]) => make("tr", {},
-        make("th", { scope: "row" }, head), cells.map((cell) => make("td", {}, cell)))))));
+        make("th", { scope: "row" }, head), cells.map((cell) =>
+          make("td", { class: typeof cell === "string" && /^[a-z]+$/.test(cell) ? "text" : null }, cell)))))));
 }

@@ -22,46 +22,59 @@ const tableName = (table) =>
   `${table.id}${table.source === "bundled" ? " (bundled)" : ""} · n = ${table.n}`;
 
 function showSection() {
-  for (const section of SECTIONS) byId(section).hidden = section !== state.section;
+  for (const section of SECTIONS) byId(`section-${section}`).hidden = section !== state.section;
   for (const link of byId("sections").querySelectorAll("a")) {
-    if (link.hash === `#${state.section}`) link.setAttribute("aria-current", "page");
+    if (link.hash === `#${state.section}`) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
     else link.removeAttribute("aria-current");
   }
+  const allTables = state.section === "ranking" || (state.section === "cost" && costByRank());
   byId("controls").hidden = state.section === "guide";
-  byId("controls").style.display = state.section === "guide" ? "none" : "";
-  byId("table-field").style.display = state.section === "ranking" ? "none" : "";
+  byId("table-field").hidden = allTables;
   byId("table").value = String(state.table);
-  const all = state.section === "ranking" ? board.explainers.map(([label]) => label)
+  const all = allTables ? board.explainers.map(([label]) => label)
     : board.tables.length ? tableData().entrants.map((entrant) => entrant.label) : [];
   byId("count").textContent = `${all.filter(wanted).length} of ${all.length} explainers`;
 }
 
-function facts(short_ = false) {
+// What a table was measured on, in a line; and the rest of it, on request.
+function facts() {
   const { facts: table } = tableData();
-  const right = table.kind === "qa" ? "exact match" : "accuracy";
-  const pairs = [
-    ["task", `${table.title}, version ${table.task_version}`],
-    ["examples", `${table.n} of ${table.split}, from ${table.source} data`],
+  const first = [
+    ["task", table.title],
+    ["examples", `${table.n} of ${table.split}, ${table.source} data`],
     ["model", table.model],
-    table.accuracy === null ? null : [right, decimal(table.accuracy)],
-    table.tpr_drop === null || short_ ? null
-      : ["right answers lost without the rationales (tpr_drop)", decimal(table.tpr_drop)],
-    short_ ? null : ["erased by", `${table.operator} (${table.erasure_token})`],
-    short_ ? null : ["long texts", `${table.long}${table.truncated ? `, ${table.truncated} cut` : ""}`],
-    short_ ? null : ["rationales", table.rationale],
-    short_ ? null : ["precision", table.dtype],
-    short_ ? null : ["protocol", String(table.protocol)],
-    short_ ? null : ["data", table.data_sha256.slice(0, 12)],
-    short_ ? null : ["weights", table.weights_sha256.slice(0, 12)],
-  ].filter((pair) => pair !== null);
-  const list = make("dl", { class: "facts" }, pairs.map(([term, value]) =>
-    make("div", {}, make("dt", {}, term), make("dd", {}, value))));
-  const note = table.source === "bundled"
-    ? make("p", { class: "note small" }, badge("bundled"),
-      " The small sample that ships with faithbench: not comparable with results on the real task.")
-    : null;
-  return [note, list];
+    table.accuracy === null ? null : [table.kind === "qa" ? "exact match" : "accuracy", decimal(table.accuracy)],
+  ];
+  return [bundledNote(), factList(first)];
 }
+
+function moreFacts() {
+  const { facts: table } = tableData();
+  return make("details", {}, make("summary", {}, "More about this table"), factList([
+    ["task version", String(table.task_version)],
+    ["erased by", `${table.operator} (${table.erasure_token})`],
+    ["texts too long for the model", `${table.long}${table.truncated ? `, ${table.truncated} cut` : ""}`],
+    ["rationales", table.rationale],
+    table.tpr_drop === null ? null
+      : ["share of the model's right answers that are lost when rationales are erased (tpr_drop)", decimal(table.tpr_drop)],
+    ["number format", table.dtype],
+    ["protocol", String(table.protocol)],
+    ["sha256 of the data", table.data_sha256.slice(0, 12)],
+    ["sha256 of the weights", table.weights_sha256.slice(0, 12)],
+  ]));
+}
+
+function bundledNote() {
+  return tableData().facts.source !== "bundled" ? null
+    : make("p", { class: "note small" }, badge("bundled"),
+      " The small sample that ships with faithbench: not comparable with results on the real task.");
+}
+
+const factList = (pairs) => make("dl", { class: "facts" }, pairs.filter((pair) => pair !== null)
+  .map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value))));
 
 function setUpTheme(redraw) {
   const root = document.documentElement;

@@ -1,22 +1,22 @@
 // Faithfulness against rows through the network, with the Pareto front.
 
 let costBy = "rank";
+const costByRank = () => costBy === "rank" && board.pareto.length > 0;
 
 function drawCost() {
   const table = tableData();
   const column = faithfulnessColumn(table);
-  if (!board.pareto.length) costBy = "table";
   const select = byId("cost-by");
   choices(select, [
     board.pareto.length ? ["rank", "mean rank over all tables"] : null,
     column ? ["table", `${column.title} on ${table.facts.id}`] : null,
   ].filter(Boolean), costBy);
-  select.onchange = () => { costBy = select.value; drawCost(); };
-  const byRank = costBy === "rank" && board.pareto.length > 0;
+  select.onchange = () => { costBy = select.value; redraw(); };
+  const byRank = costByRank();
   const points = (byRank ? ranked() : column ? measured(table, column) : []).filter((point) => wanted(point.label));
   const title = byRank ? "mean faithfulness rank (1 is best)" : `${column?.title ?? "faithfulness"} ${column ? ARROWS[column.better] : ""}`;
   const lowerIsBetter = byRank || column?.better === -1;
-  replace(byId("cost-body"), byRank ? null : facts(true), points.length ? costChart(points, title, lowerIsBetter)
+  replace(byId("cost-body"), byRank ? null : bundledNote(), points.length ? costChart(points, title, byRank, lowerIsBetter)
     : make("p", { class: "note" }, "Nothing to show: no explainer has both a cost and a result."));
 }
 
@@ -35,7 +35,7 @@ function measured(table, column) {
   return all;
 }
 
-function costChart(points, title, lowerIsBetter) {
+function costChart(points, title, byRank, lowerIsBetter) {
   for (const point of points) {
     point.family = familyOf.get(point.label) ?? "";
     point.tip = `${point.label}\n${title}: ${decimal(point.value)}\ncost: ${short(point.cost)} forward passes${point.front ? "\non the Pareto front" : ""}`;
@@ -44,7 +44,7 @@ function costChart(points, title, lowerIsBetter) {
   const most = Math.max(...points.map((point) => point.cost), 1);
   const x = { field: "cost", type: "quantitative", scale: { type: "symlog", constant: 1, domain: [0, most * 1.6], nice: false },
     axis: { title: "forward passes per example (a backward pass counts as two)", values: [0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000], format: "~s" } };
-  const y = { field: "value", type: "quantitative", scale: { reverse: lowerIsBetter, zero: false, nice: true }, axis: { title } };
+  const y = { field: "value", type: "quantitative", scale: { reverse: lowerIsBetter, zero: false, nice: !byRank, ...(byRank ? { domainMin: 1 } : {}) }, axis: { title } };
   const identity = (range) => ({ field: "family", type: "nominal", legend: { title: null }, scale: { domain: families, range: families.map((_, place) => range[place % range.length]) } });
   const spec = {
     width: "container", height: innerWidth < 640 ? 320 : 440, autosize: { type: "fit-x", contains: "padding" },

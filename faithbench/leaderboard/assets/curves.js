@@ -5,7 +5,7 @@ let curveLabels = null;
 
 function drawCurves() {
   const table = tableData();
-  replace(byId("curves-facts"), facts(true));
+  replace(byId("curves-facts"), bundledNote());
   const drawn = visible(table).filter((place) => table.entrants[place].curve.length);
   const column = faithfulnessColumn(table);
   if (column) drawn.sort(betterFirst(column));
@@ -36,7 +36,7 @@ function curveChart(table, drawn, chosen) {
   })));
   const axes = {
     x: { field: "erased", type: "quantitative", axis: { title: "erased tokens, most important first (%)", values: [0, 20, 40, 60, 80] }, scale: { domain: [0, 90] } },
-    y: { field: "value", type: "quantitative", axis: { title: "mean probability of the prediction" }, scale: { zero: true } },
+    y: { field: "value", type: "quantitative", axis: { title: "mean probability of the prediction" }, scale: { domain: [0, 1] } },
     tooltip: { field: "tip" },
   };
   const labels = chosen.map((place) => table.entrants[place].label);

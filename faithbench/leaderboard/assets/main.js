@@ -36,7 +36,7 @@ addEventListener("resize", () => {
   width = innerWidth;
 });
 
-byId("summary").textContent += ` ${board.explainers.length} explainers on ${board.tables.length} tables, ${board.records} records.`;
+byId("summary").textContent = `${board.explainers.length} explainers on ${board.tables.length} tables, ${board.records} records.`;
 byId("about").textContent = `Made by faithbench from records with the digest ${board.digest}. Charts by Vega-Lite.`;
 readAddress();
 setUpTheme(redraw);

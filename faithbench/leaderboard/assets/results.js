@@ -18,7 +18,7 @@ function drawResults() {
     chip("intervals", results.intervals, (on) => { results.intervals = on; drawResults(); }),
     chip("letters of ties", results.letters, (on) => { results.letters = on; drawResults(); }),
   ]);
-  replace(byId("results-body"), columns.length ? [resultsTable(table, columns), meanings(columns)]
+  replace(byId("results-body"), columns.length ? [resultsTable(table, columns), meanings(columns), moreFacts()]
     : make("p", { class: "note" }, "No metric is chosen; choose a family above."));
 }
 
@@ -54,7 +54,7 @@ function resultsTable(table, columns) {
     scope: "col", class: `${column ? "number" : ""} ${starts.has(column) ? "first" : ""}`,
     "aria-sort": (sorted?.metric ?? "") === metric ? way : null,
   }, make("button", { class: "sort", type: "button", title: column?.summary, onclick: () => sortBy(metric, sorted) },
-    text, make("span", { class: "way", "aria-hidden": "true" }, (sorted?.metric ?? "") === metric ? (way === "ascending" ? "▴" : "▾") : "")));
+    breakable(text), make("span", { class: "way", "aria-hidden": "true" }, (sorted?.metric ?? "") === metric ? (way === "ascending" ? "▴" : "▾") : "")));
   return make("div", { class: `scroll ${results.letters ? "" : "hide-letters"} ${results.intervals ? "" : "hide-intervals"}`, tabindex: "0", role: "region", "aria-label": "Results, scrolls" },
     make("table", { class: "data", id: "results-table" },
       make("thead", {},
@@ -65,6 +65,9 @@ function resultsTable(table, columns) {
       make("tbody", {}, rows.map((place) => make("tr", {}, rowHead(table.entrants[place]),
         columns.map((column) => resultCell(column, place, starts.has(column))))))));
 }
+
+// Names of metrics may break after an underscore.
+const breakable = (text) => make("span", {}, text.split(/(?<=_)/).flatMap((part) => [make("wbr"), make("span", { class: "whole-part" }, part)]));
 
 function sortBy(metric, sorted) {
   results.ascending = (sorted?.metric ?? "") === metric ? !results.ascending : false;
@@ -92,11 +95,11 @@ function resultCell(column, place, first) {
   const text = speed ? amount(column.metric, mean) : decimal(mean);
   const interval = low === null ? "" : `95% interval ${short(low)} to ${short(high)}; `;
   const half = low === null ? null : make("span", { class: "half" }, ` ±${speed ? short((high - low) / 2) : decimal((high - low) / 2)}`);
-  const missing = skipped ? make("span", { class: "skipped", title: `${skipped} examples have no value` }, ` ·${skipped} skipped`) : null;
+  const under = [letters, skipped ? `${skipped} skipped` : ""].filter(Boolean).join(" · ");
   const made = make("td", {
     class: `cell ${edge} ${rank ? "top-tie" : ""}`,
     title: `${column.title} ${short(mean)}; ${interval}n = ${n}${skipped ? `, ${skipped} skipped` : ""}${rank === 2 ? "; the best" : rank ? "; not significantly different from the best" : ""}`,
-  }, make("span", { class: "mean" }, text), half, missing, speed ? null : make("span", { class: "letters" }, letters));
+  }, make("span", { class: "mean" }, text), half, speed ? null : make("span", { class: "letters" }, under));
   made.style.setProperty("--fill", `${share(column, mean)}%`);
   return made;
 }

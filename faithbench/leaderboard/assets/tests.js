@@ -4,7 +4,7 @@ let testedMetric = null;
 
 function drawTests() {
   const table = tableData();
-  replace(byId("tests-facts"), facts(true));
+  replace(byId("tests-facts"), bundledNote());
   const tested = table.columns.filter((column) => column.tests);
   const select = byId("tested");
   const column = tested.find((one) => one.metric === testedMetric) ?? tested[0];
@@ -19,11 +19,11 @@ function drawTests() {
 }
 
 function testsLegend(column) {
-  const key = (kind, text) => make("span", { class: "matrix" }, make("span", { class: `token ${kind}` }, "p"), ` ${text}`);
+  const key = (kind, text) => make("span", { class: "matrix" }, make("span", { class: `token ${kind} ${kind === "same" ? "" : "strong"}` }, "p"), ` ${text}`);
   return make("p", { class: "scale small" },
     key("won", column.better ? "the row is significantly better (green)" : "the row is significantly higher (green)"),
     key("lost", column.better ? "the row is significantly worse (vermillion)" : "the row is significantly lower (vermillion)"),
-    key("same", "no significant difference"));
+    key("same", "no significant difference"), make("span", { class: "muted" }, "strong colour: p < .001"));
 }
 
 // Where the test of two explainers stands in the lists of all pairs.
@@ -60,9 +60,10 @@ function matrixCell(column, row, other, count, label) {
   const [a, b] = [row, other].map((place) => column.cells[place]?.[0] ?? 0);
   const higher = (test.effect || a - b) > 0;
   const kind = test.adjusted >= 0.05 ? "same" : higher === (column.better !== -1) ? "won" : "lost";
+  const strong = test.adjusted < 0.001 ? "strong" : "";
   const sign = test.effect > 0 ? "+" : "";
   return make("td", {
-    class: kind,
+    class: `${kind} ${strong}`,
     title: `${label(row)} against ${label(other)}: ${test.test}, n = ${test.n}, p = ${test.p}, after Holm ${test.adjusted}, effect ${sign}${short(test.effect)}`,
   }, probability(test.adjusted));
 }

@@ -4,7 +4,7 @@ const viewer = { example: 0, reference: null };
 
 function drawExamples() {
   const table = tableData();
-  replace(byId("examples-facts"), facts(true));
+  replace(byId("examples-facts"), bundledNote());
   if (!table.shown.length) {
     for (const id of ["example", "reference"]) choices(byId(id), [], "");
     replace(byId("examples-body"), make("p", { class: "note" }, "This table's records keep no scores to show."));
@@ -51,7 +51,10 @@ function heatLegend(reference, shown) {
 function heatCards(table, shown, reference) {
   const base = reference < 0 ? null : shown.scores[reference];
   const marked = new Set(shown.rationale);
-  const cards = visible(table).filter((place) => shown.scores[place]).map((place) => {
+  const places = visible(table).filter((place) => shown.scores[place]);
+  const column = faithfulnessColumn(table);
+  if (column) places.sort(betterFirst(column));
+  const cards = places.map((place) => {
     const { label, family } = table.entrants[place];
     const own = base === null || place === reference;
     const values = own ? shown.scores[place] : shown.scores[place].map((score, i) => (score - base[i]) / 2);
@@ -60,10 +63,15 @@ function heatCards(table, shown, reference) {
       make("p", { class: `words ${own ? "" : "difference"}`, tabindex: shown.tokens.length > 90 ? "0" : null },
         heat(shown.tokens, values, marked, own ? 1 : 2)));
   });
-  const who = { human: "Marked by people", proxy: "Proxy rationale: derived, marked by no person", none: "" }[table.facts.rationale];
-  if (marked.size) cards.push(make("article", { class: "card", id: "rationale" }, make("h3", {}, who),
-    make("p", { class: "words" }, heat(shown.tokens, shown.tokens.map((_, i) => (marked.has(i) ? 60 : 0)), marked, null))));
-  return make("div", { class: "cards" }, cards);
+  return [rationaleCard(table, shown, marked), make("div", { class: "cards" }, cards)];
+}
+
+function rationaleCard(table, shown, marked) {
+  const who = { human: "The text, with what people marked as the reason",
+    proxy: "The text, with a proxy rationale: derived, marked by no person", none: "The text" }[table.facts.rationale];
+  return make("article", { class: "card whole", id: "rationale" }, make("h3", {}, who),
+    make("p", { class: "words", tabindex: shown.tokens.length > 90 ? "0" : null },
+      heat(shown.tokens, shown.tokens.map(() => 0), marked, null)));
 }
 
 // Words as spans; `times` turns a shade back into the number to tell.
