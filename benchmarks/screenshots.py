@@ -1,6 +1,6 @@
 """Take the pictures that the documents show of the leaderboard's page.
 
-    python benchmarks/screenshots.py leaderboard/index.html [table]
+    PYTHONPATH=. python benchmarks/screenshots.py leaderboard/index.html [table]
 
 They go to docs/leaderboard.png and docs/viewer.png. Needs chromium and chromium-driver.
 """
@@ -13,10 +13,9 @@ from io import BytesIO
 from pathlib import Path
 from urllib.parse import quote
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
 from tests.leaderboard import browser
+
+ROOT = Path(__file__).parents[1]
 
 
 def main() -> None:

@@ -17,9 +17,10 @@ from tests.builders import make_task
 
 def explanation(model: Any, example: Example, scores: list[float]) -> Explanation:
     encoding = encode(model, example, "both" if example.text_b else "text")
-    values = np.array(scores)
-    attribution = Attribution(encoding, 0, values, seconds=0.0, forwards=1, backwards=0)
-    return Explanation("no", 0.75, attribution, word_scores(encoding, values))
+    every = np.zeros(len(encoding.ids))
+    every[encoding.erasable] = scores
+    attribution = Attribution(encoding, 0, every, seconds=0.0, forwards=1, backwards=0)
+    return Explanation("no", 0.75, attribution, word_scores(encoding, attribution.scores))
 
 
 def shades(page: str) -> list[tuple[str, str]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from faithbench.errors import FaithbenchError
 from faithbench.leaderboard.board import Board
+from faithbench.leaderboard.chart_library import chart_library
 from faithbench.leaderboard.compact import overview, table_data
 from faithbench.leaderboard.document import asset, document
 
@@ -12,10 +12,6 @@ SCRIPTS = (
     "viewer", "main",
 )  # fmt: skip
 """The page's own scripts, in the order in which they build on each other."""
-
-_NOTICE = """/*! Vega, Vega-Lite and Vega-Embed: Copyright the University of Washington Interactive
-Data Lab and contributors, BSD 3-Clause. With parts of D3: Copyright Mike Bostock, ISC. */
-"""
 
 
 def render_page(board: Board) -> str:
@@ -30,18 +26,3 @@ def render_page(board: Board) -> str:
         # The page's own script comes first: its tables need not wait for the charts.
         scripts=(own, chart_library()),
     )
-
-
-def chart_library() -> str:
-    """Return the script of Vega-Embed with all it needs; about two seconds, then remembered."""
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise FaithbenchError(
-            "the page's charts need vl-convert-python, which is not installed; "
-            "run: pip install 'faithbench[page]'"
-        ) from error
-    # Vega-Embed, not Vega alone: it brings the interpreter that does without eval.
-    ready = "window.vegaEmbed = vegaEmbed; window.dispatchEvent(new Event('charts-ready'));"
-    bundle: str = vl_convert.javascript_bundle(ready)
-    return _NOTICE + bundle

@@ -35,58 +35,12 @@ METRICS: Final[dict[Family, dict[str, bool | None]]] = {
     "speed": {"seconds": False, "peak_memory": False, "forwards": False, "backwards": False,
               "forward_equivalents": False},
 }  # fmt: skip
-WORDS: Final = [
-    "the",
-    "film",
-    "is",
-    "a",
-    "warm",
-    "and",
-    "often",
-    "funny",
-    "story",
-    "about",
-    "two",
-    "brothers",
-    "who",
-    "never",
-    "quite",
-    "learn",
-    "to",
-    "talk",
-    "yet",
-    "its",
-    "second",
-    "half",
-    "loses",
-    "all",
-    "of",
-    "that",
-    "charm",
-    ",",
-    "and",
-    "I",
-    "left",
-    "with",
-    "little",
-    "more",
-    "than",
-    "a",
-    "headache",
-    ".",
-    "still",
-    ",",
-    "nobody",
-    "who",
-    "loves",
-    "old",
-    "trains",
-    "will",
-    "want",
-    "to",
-    "miss",
-    "it",
-]
+TEXT: Final = (
+    "the film is a warm and often funny story about two brothers who never quite learn to talk "
+    "yet its second half loses all of that charm , and I left with little more than a headache . "
+    "still , nobody who loves old trains will want to miss it"
+)
+WORDS: Final = TEXT.split()
 
 
 def full_board() -> Board:

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import sys
 
 import pytest
 
@@ -19,10 +18,9 @@ LIBRARY = "window.vegaEmbed = null;"
 
 
 @pytest.fixture(autouse=True)
-def no_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the chart library out, which takes seconds, but where a test is about it."""
-    if "chart_library" not in request.node.name:
-        monkeypatch.setattr(page, "chart_library", lambda: LIBRARY)
+def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the chart library out, which takes seconds."""
+    monkeypatch.setattr(page, "chart_library", lambda: LIBRARY)
 
 
 def blocks(text: str) -> dict[str, object]:
@@ -87,15 +85,3 @@ def test_a_script_that_would_end_its_element_is_refused() -> None:
 def test_page_without_scripts_allows_none() -> None:
     text = document(title="a < b", style="p {}", body="<p>", data={}, scripts=())
     assert "script-src 'none'" in text and "<title>a &lt; b</title>" in text
-
-
-def test_without_the_chart_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    with pytest.raises(FaithbenchError, match=r"pip install 'faithbench\[page\]'$"):
-        page.chart_library()
-
-
-def test_chart_library_brings_the_interpreter() -> None:
-    text = page.chart_library()
-    assert text.startswith("/*! Vega, ") and "window.vegaEmbed=" in text
-    assert "expressionInterpreter" in text and "</script" not in text.lower()

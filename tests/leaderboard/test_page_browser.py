@@ -19,9 +19,11 @@ pytestmark = pytest.mark.skipif(bool(browser.missing()), reason=browser.missing(
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    boards = {"small": small_board(), "hostile": hostile_board(), "empty": empty()}
-    for name, board in boards.items():
-        (folder / f"{name}.html").write_text(render_page(board), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAITHBENCH_HOME", str(folder))
+        boards = {"small": small_board(), "hostile": hostile_board(), "empty": empty()}
+        for name, board in boards.items():
+            (folder / f"{name}.html").write_text(render_page(board), encoding="utf-8")
     return {name: folder / f"{name}.html" for name in boards}
 
 
@@ -113,7 +115,7 @@ def test_who_has_no_value_comes_last_either_way(small: Reader) -> None:
     for _ in range(2):
         small.all("#results-table .sort")[7].click()  # attention has no delta_log_odds_neg
         assert small.texts("#results-table tbody bdi")[-1] == "attention"
-        assert small.texts("#results-table tbody tr:last-child td")[6] == "–"
+        assert small.texts("#results-table tbody tr:last-child td")[6] == "\u2013"
 
 
 def test_cells_show_mean_interval_letters_and_skipped(small: Reader) -> None:
