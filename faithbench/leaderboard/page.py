@@ -8,8 +8,8 @@ from faithbench.leaderboard.compact import overview, table_data
 from faithbench.leaderboard.document import asset, document
 
 SCRIPTS = (
-    "dom", "state", "controls", "charts", "ranking", "results", "curves", "cost", "tests",
-    "viewer", "main",
+    "dom", "state", "controls", "charts", "diagram", "ranking", "cells", "results", "curves",
+    "cost", "tests", "viewer", "main",
 )  # fmt: skip
 """The page's own scripts, in the order in which they build on each other."""
 

@@ -6,13 +6,17 @@ import base64
 import hashlib
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from faithbench.errors import FaithbenchError
 from faithbench.leaderboard import page
 from faithbench.leaderboard.document import document, embedded
-from tests.leaderboard.boards import HOSTILE, hostile_board, small_board
+from tests.leaderboard.boards import small_board
+from tests.leaderboard.hostile import HOSTILE, hostile_board
 
 LIBRARY = "window.vegaEmbed = null;"
 
@@ -37,6 +41,19 @@ def test_page_holds_its_data_in_a_block_per_table() -> None:
     assert list(found) == ["board", "table-0", "table-1", "table-2"]
     assert [table["id"] for table in found["board"]["tables"]] == ["sst2", "agnews", "semeval"]
     assert found["table-2"]["facts"]["id"] == "semeval"
+
+
+def test_page_is_made_without_torch() -> None:
+    code = (
+        "import sys; from faithbench.leaderboard import page; "
+        "from tests.leaderboard.boards import small_board; page.chart_library = str; "
+        "page.render_page(small_board()); print('torch' in sys.modules)"
+    )
+    checkout = Path(__file__).parents[2]
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "False\n"
 
 
 def test_page_asks_nothing_of_the_network() -> None:

@@ -11,7 +11,8 @@ import pytest
 from faithbench.leaderboard.board import Board
 from faithbench.leaderboard.page import render_page
 from tests.leaderboard import browser
-from tests.leaderboard.boards import HOSTILE, hostile_board, small_board
+from tests.leaderboard.boards import small_board
+from tests.leaderboard.hostile import HOSTILE, hostile_board
 
 pytestmark = pytest.mark.skipif(bool(browser.missing()), reason=browser.missing() or "ready")
 
@@ -21,7 +22,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FAITHBENCH_HOME", str(folder))
-        boards = {"small": small_board(), "hostile": hostile_board(), "empty": empty()}
+        boards = {
+            "small": small_board(),
+            "hostile": hostile_board(),
+            "empty": empty(),
+            "question": question(),
+        }
         for name, board in boards.items():
             (folder / f"{name}.html").write_text(render_page(board), encoding="utf-8")
     return {name: folder / f"{name}.html" for name in boards}
@@ -30,6 +36,23 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def empty() -> Board:
     nothing: dict[str, Any] = {"records": 0, "tables": (), "rankings": (), "pareto": ()}
     return small_board().model_copy(update=nothing)
+
+
+def question() -> Board:
+    """Return a board of one question, told in tokens that mark where words begin."""
+    board = small_board()
+    table = board.tables[0]
+    shown = table.shown[0].model_copy(
+        update={
+            "tokens": ("\u0120Who", "le", "\u0120wheat", "."),
+            "scores": {table.entrants[0].label: (1.0, 0.0, -0.5, 0.2)},
+            "rationale": (),
+            "said": "answer",
+            "truth": "",
+        }
+    )
+    asked = table.model_copy(update={"kind": "qa", "rationale": "none", "shown": (shown,)})
+    return board.model_copy(update={"tables": (asked,)})
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +243,14 @@ def test_viewer_shows_scores_rationale_and_differences(small: Reader) -> None:
         "class"
     )
     assert not small.one("#after").is_enabled()
+
+
+def test_viewer_of_a_question(chromium: Any, pages: dict[str, Path]) -> None:
+    reader = Reader(chromium, pages["question"])
+    reader.open("examples")
+    assert reader.texts(".words") == ["Whole wheat.", "Whole wheat."]
+    assert reader.one(".said").text.startswith("The model's answer is right (probability ")
+    assert reader.all(".marked") == [] and len(reader.all(".cards .card")) == 1
 
 
 def _check_shades(card: Any, hundredths: list[float]) -> None:

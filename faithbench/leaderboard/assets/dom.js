@@ -20,8 +20,12 @@ function replace(parent, ...children) {
 
 function choices(select, options, chosen) {
   // Options are [value, text]; values are places in a list, never text of the data.
-  replace(select, options.map(([value, text]) =>
-    make("option", { value, selected: String(value) === String(chosen) }, text)));
+  replace(
+    select,
+    options.map(([value, text]) =>
+      make("option", { value, selected: String(value) === String(chosen) }, text),
+    ),
+  );
 }
 
 function chip(text, checked, change, more = {}) {
@@ -40,7 +44,9 @@ const bare = (text) => text.replace(/^(-?)0\./, "$1.");
 function decimal(value, digits = 3) {
   if (value === null) return "–";
   const size = Math.abs(value);
-  return bare(value.toFixed(size >= 100 ? Math.max(0, digits - 3) : size >= 10 ? digits - 1 : digits));
+  return bare(
+    value.toFixed(size >= 100 ? Math.max(0, digits - 3) : size >= 10 ? digits - 1 : digits),
+  );
 }
 
 const short = (value) => (value === null ? "–" : bare(String(Number(value.toPrecision(3)))));

@@ -1,6 +1,13 @@
 // The table of results: sorted by a click on a heading, with the metrics of one's choice.
 
-const results = { families: new Set(["faithfulness"]), off: new Set(), sort: null, ascending: false, letters: true, intervals: true };
+const results = {
+  families: new Set(["faithfulness"]),
+  off: new Set(),
+  sort: null,
+  ascending: false,
+  letters: true,
+  intervals: true,
+};
 
 function drawResults() {
   const table = tableData();
@@ -8,22 +15,48 @@ function drawResults() {
   const names = [...new Set(table.columns.map((column) => column.family))];
   const inFamily = table.columns.filter((column) => results.families.has(column.family));
   const columns = inFamily.filter((column) => !results.off.has(column.metric));
-  chips("metric-families", names.map((family) => chip(family, results.families.has(family), (on) => {
-    toggle(results.families, family, on);
-  })));
-  chips("metrics", inFamily.map((column) => chip(column.title, !results.off.has(column.metric), (on) => {
-    toggle(results.off, column.metric, !on);
-  }, { title: column.summary })));
+  chips(
+    "metric-families",
+    names.map((family) =>
+      chip(family, results.families.has(family), (on) => {
+        toggle(results.families, family, on);
+      }),
+    ),
+  );
+  chips(
+    "metrics",
+    inFamily.map((column) =>
+      chip(
+        column.title,
+        !results.off.has(column.metric),
+        (on) => {
+          toggle(results.off, column.metric, !on);
+        },
+        { title: column.summary },
+      ),
+    ),
+  );
   chips("cell-parts", [
-    chip("intervals", results.intervals, (on) => { results.intervals = on; drawResults(); }),
-    chip("letters of ties", results.letters, (on) => { results.letters = on; drawResults(); }),
+    chip("intervals", results.intervals, (on) => {
+      results.intervals = on;
+      drawResults();
+    }),
+    chip("letters of ties", results.letters, (on) => {
+      results.letters = on;
+      drawResults();
+    }),
   ]);
-  replace(byId("results-body"), columns.length ? [resultsTable(table, columns), meanings(columns), moreFacts()]
-    : make("p", { class: "note" }, "No metric is chosen; choose a family above."));
+  replace(
+    byId("results-body"),
+    columns.length
+      ? [resultsTable(table, columns), meanings(columns), moreFacts()]
+      : make("p", { class: "note" }, "No metric is chosen; choose a family above."),
+  );
 }
 
 function toggle(set, value, on) {
-  if (on) set.add(value); else set.delete(value);
+  if (on) set.add(value);
+  else set.delete(value);
   drawResults();
 }
 
@@ -36,38 +69,111 @@ function chips(id, made) {
 }
 
 function resultsTable(table, columns) {
-  const sorted = columns.find((column) => column.metric === results.sort)
-    ?? (results.sort === "" ? null : columns.find((column) => column.better) ?? columns[0]);
+  const sorted =
+    columns.find((column) => column.metric === results.sort) ??
+    (results.sort === "" ? null : (columns.find((column) => column.better) ?? columns[0]));
   const rows = visible(table);
   const byName = (one, two) => (table.entrants[one].label < table.entrants[two].label ? -1 : 1);
   rows.sort(sorted ? betterFirst(sorted) : byName);
   if (results.ascending) rows.reverse();
-  if (sorted) rows.sort((one, two) => (sorted.cells[one]?.[0] == null) - (sorted.cells[two]?.[0] == null));
+  if (sorted)
+    rows.sort((one, two) => (sorted.cells[one]?.[0] == null) - (sorted.cells[two]?.[0] == null));
   const spans = [];
   for (const column of columns) {
     if (spans.at(-1)?.family === column.family) spans.at(-1).count += 1;
     else spans.push({ family: column.family, proxy: column.proxy, count: 1, first: column });
   }
   const starts = new Set(spans.slice(1).map((span) => span.first));
-  const way = sorted && (sorted.better === -1) === !results.ascending || !sorted && !results.ascending ? "ascending" : "descending";
-  const head = (text, metric, column) => make("th", {
-    scope: "col", class: `${column ? "number" : ""} ${starts.has(column) ? "first" : ""}`,
-    "aria-sort": (sorted?.metric ?? "") === metric ? way : null,
-  }, make("button", { class: "sort", type: "button", title: column?.summary, onclick: () => sortBy(metric, sorted) },
-    breakable(text), make("span", { class: "way", "aria-hidden": "true" }, (sorted?.metric ?? "") === metric ? (way === "ascending" ? "▴" : "▾") : "")));
-  return make("div", { class: `scroll ${results.letters ? "" : "hide-letters"} ${results.intervals ? "" : "hide-intervals"}`, tabindex: "0", role: "region", "aria-label": "Results, scrolls" },
-    make("table", { class: "data", id: "results-table" },
-      make("thead", {},
-        make("tr", { class: "over" }, make("td"), spans.map((span) => make("th", { scope: "colgroup", colspan: span.count },
-          span.family, span.proxy ? [" ", badge("proxy", "Against rationales that no person marked")] : null))),
-        make("tr", { class: "under" }, head("explainer", "", null),
-          columns.map((column) => head(`${column.title} ${ARROWS[column.better]}`, column.metric, column)))),
-      make("tbody", {}, rows.map((place) => make("tr", {}, rowHead(table.entrants[place]),
-        columns.map((column) => resultCell(column, place, starts.has(column))))))));
+  const way =
+    (sorted && (sorted.better === -1) === !results.ascending) || (!sorted && !results.ascending)
+      ? "ascending"
+      : "descending";
+  const head = (text, metric, column) =>
+    make(
+      "th",
+      {
+        scope: "col",
+        class: `${column ? "number" : ""} ${starts.has(column) ? "first" : ""}`,
+        "aria-sort": (sorted?.metric ?? "") === metric ? way : null,
+      },
+      make(
+        "button",
+        {
+          class: "sort",
+          type: "button",
+          title: column?.summary,
+          onclick: () => sortBy(metric, sorted),
+        },
+        breakable(text),
+        make(
+          "span",
+          { class: "way", "aria-hidden": "true" },
+          (sorted?.metric ?? "") === metric ? (way === "ascending" ? "▴" : "▾") : "",
+        ),
+      ),
+    );
+  return make(
+    "div",
+    {
+      class: `scroll ${results.letters ? "" : "hide-letters"} ${results.intervals ? "" : "hide-intervals"}`,
+      tabindex: "0",
+      role: "region",
+      "aria-label": "Results, scrolls",
+    },
+    make(
+      "table",
+      { class: "data", id: "results-table" },
+      make(
+        "thead",
+        {},
+        make(
+          "tr",
+          { class: "over" },
+          make("td"),
+          spans.map((span) =>
+            make(
+              "th",
+              { scope: "colgroup", colspan: span.count },
+              span.family,
+              span.proxy ? [" ", badge("proxy", "Against rationales that no person marked")] : null,
+            ),
+          ),
+        ),
+        make(
+          "tr",
+          { class: "under" },
+          head("explainer", "", null),
+          columns.map((column) =>
+            head(`${column.title} ${ARROWS[column.better]}`, column.metric, column),
+          ),
+        ),
+      ),
+      make(
+        "tbody",
+        {},
+        rows.map((place) =>
+          make(
+            "tr",
+            {},
+            rowHead(table.entrants[place]),
+            columns.map((column) => resultCell(column, place, starts.has(column))),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 // Names of metrics may break after an underscore.
-const breakable = (text) => make("span", {}, text.split(/(?<=_)/).flatMap((part) => [make("wbr"), make("span", { class: "whole-part" }, part)]));
+const breakable = (text) =>
+  make(
+    "span",
+    {},
+    (text.length < 15 ? [text] : text.split(/(?<=_)/)).flatMap((part) => [
+      make("wbr"),
+      make("span", { class: "whole-part" }, part),
+    ]),
+  );
 
 function sortBy(metric, sorted) {
   results.ascending = (sorted?.metric ?? "") === metric ? !results.ascending : false;
@@ -77,51 +183,18 @@ function sortBy(metric, sorted) {
   button?.focus();
 }
 
-function rowHead(entrant) {
-  const seeds = entrant.seeds > 1 ? `mean over ${entrant.seeds} seeds` : "";
-  const about = [entrant.from, ...entrant.settings, seeds, entrant.submission ? `submitted: ${entrant.submission}` : ""];
-  return make("th", { scope: "row", title: about.filter(Boolean).join("; ") }, name(entrant.label),
-    make("span", { class: "family-tag" }, entrant.family));
-}
-
-function resultCell(column, place, first) {
-  const cell = column.cells[place];
-  const edge = first ? "first" : "";
-  if (!cell || cell[0] === null) {
-    return make("td", { class: `muted ${edge}`, title: cell ? `no value; ${cell[4]} examples skipped` : "not measured" }, "–");
-  }
-  const [mean, low, high, n, skipped, letters, rank] = cell;
-  const speed = column.family === "speed";
-  const text = speed ? amount(column.metric, mean) : decimal(mean);
-  const interval = low === null ? "" : `95% interval ${short(low)} to ${short(high)}; `;
-  const half = low === null ? null : make("span", { class: "half" }, ` ±${speed ? short((high - low) / 2) : decimal((high - low) / 2)}`);
-  const under = [letters, skipped ? `${skipped} skipped` : ""].filter(Boolean).join(" · ");
-  const made = make("td", {
-    class: `cell ${edge} ${rank ? "top-tie" : ""}`,
-    title: `${column.title} ${short(mean)}; ${interval}n = ${n}${skipped ? `, ${skipped} skipped` : ""}${rank === 2 ? "; the best" : rank ? "; not significantly different from the best" : ""}`,
-  }, make("span", { class: "mean" }, text), half, speed ? null : make("span", { class: "letters" }, under));
-  made.style.setProperty("--fill", `${share(column, mean)}%`);
-  return made;
-}
-
-// Where a mean lies between the column's worst (0) and best (100).
-function share(column, mean) {
-  if (!column.better) return 0;
-  if (!column.range) {
-    const means = column.cells.map((cell) => cell?.[0] ?? null).filter((value) => value !== null);
-    const place = column.family === "speed" ? (value) => Math.log(value + 1e-4) : (value) => value;
-    column.range = { place, low: place(Math.min(...means)), high: place(Math.max(...means)) };
-  }
-  const { place, low, high } = column.range;
-  if (high === low) return 0;
-  const at = (place(mean) - low) / (high - low);
-  return Math.round(100 * (column.better > 0 ? at : 1 - at));
-}
-
 function meanings(columns) {
-  return make("details", { open: innerWidth > 640 }, make("summary", {}, "What these metrics mean"),
-    make("dl", { class: "meanings" }, columns.flatMap((column) => [
-      make("dt", {}, `${column.title} ${ARROWS[column.better]}`),
-      make("dd", {}, column.summary || `${column.metric}, version ${column.version}`),
-    ])));
+  return make(
+    "details",
+    { open: innerWidth > 640 },
+    make("summary", {}, "What these metrics mean"),
+    make(
+      "dl",
+      { class: "meanings" },
+      columns.flatMap((column) => [
+        make("dt", {}, `${column.title} ${ARROWS[column.better]}`),
+        make("dd", {}, column.summary || `${column.metric}, version ${column.version}`),
+      ]),
+    ),
+  );
 }

@@ -33,8 +33,10 @@ function betterFirst(column) {
 }
 
 function faithfulnessColumn(table) {
-  return table.columns.find((column) => column.metric.split("@")[0] === "aopc" && column.better)
-    ?? table.columns.find((column) => column.family === "faithfulness" && column.better);
+  return (
+    table.columns.find((column) => column.metric.split("@")[0] === "aopc" && column.better) ??
+    table.columns.find((column) => column.family === "faithfulness" && column.better)
+  );
 }
 
 function name(label) {
@@ -45,14 +47,20 @@ function readAddress() {
   const [section, id] = location.hash.slice(1).split("/");
   if (SECTIONS.includes(section)) state.section = section;
   let decoded = null;
-  try { decoded = id && decodeURIComponent(id); } catch { decoded = null; }
+  try {
+    decoded = id && decodeURIComponent(id);
+  } catch {
+    decoded = null;
+  }
   const place = board.tables.findIndex((table) => table.id === decoded);
   if (place >= 0) state.table = place;
 }
 
 function writeAddress() {
   const table = board.tables[state.table];
-  const tail = table && !["ranking", "guide"].includes(state.section)
-    ? `/${encodeURIComponent(table.id)}` : "";
+  const tail =
+    table && !["ranking", "guide"].includes(state.section)
+      ? `/${encodeURIComponent(table.id)}`
+      : "";
   history.replaceState(null, "", `#${state.section}${tail}`);
 }
