@@ -6,11 +6,15 @@ import base64
 import hashlib
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from string import Template
 
 from faithbench.errors import FaithbenchError
+
+# A backslash that stands for itself is taken in pairs, so that what follows it is left alone.
+_TURNING = re.compile(r"(\\\\)|\\u(?:202[89a-e]|206[6-9])")
 
 
 def asset(name: str) -> str:
@@ -46,11 +50,15 @@ def document(
 
 
 def embedded(value: object) -> str:
-    """Return JSON in plain ASCII that cannot end the script element it stands in."""
+    """Return JSON in plain ASCII that cannot end the script element it stands in.
+
+    Marks that turn the direction of text, or end a paragraph, become spaces: shown, they would
+    shuffle the words beside them.
+    """
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
+    return _TURNING.sub(lambda found: found[1] or " ", text)
 
 
 def _digest(text: str) -> str:

@@ -121,6 +121,8 @@ function showTip(_, event, __, value) {
 
 // A plain table; rows are lists whose first entry heads the row.
 function plainTable(caption, heads, rows) {
+  const isText = (cell) => typeof cell === "string" && /^[a-z]+$/.test(cell);
+  const kind = (place) => (place === 0 ? null : isText(rows[0]?.[place]) ? "text" : "number");
   return make(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
@@ -134,9 +136,7 @@ function plainTable(caption, heads, rows) {
         make(
           "tr",
           {},
-          heads.map((head, place) =>
-            make("th", { scope: "col", class: place ? "number" : null }, head),
-          ),
+          heads.map((head, place) => make("th", { scope: "col", class: kind(place) }, head)),
         ),
       ),
       make(
@@ -147,13 +147,7 @@ function plainTable(caption, heads, rows) {
             "tr",
             {},
             make("th", { scope: "row" }, head),
-            cells.map((cell) =>
-              make(
-                "td",
-                { class: typeof cell === "string" && /^[a-z]+$/.test(cell) ? "text" : null },
-                cell,
-              ),
-            ),
+            cells.map((cell, place) => make("td", { class: kind(place + 1) }, cell)),
           ),
         ),
       ),

@@ -68,7 +68,9 @@ function costChart(points, title, lowerIsBetter) {
   }
   const front = points.filter((point) => point.front).sort((one, two) => one.cost - two.cost);
   const values = points.map((point) => point.value);
-  const edge = 0.04 * (Math.max(...values) - Math.min(...values) || 1);
+  const lowest = Math.min(...values);
+  // Room for the outermost points, but no rank 0.
+  const edge = Math.min(0.9, 0.04 * (Math.max(...values) - lowest || 1));
   const most = Math.max(...points.map((point) => point.cost), 1);
   const x = {
     field: "cost",
@@ -87,7 +89,7 @@ function costChart(points, title, lowerIsBetter) {
       reverse: lowerIsBetter,
       zero: false,
       nice: false,
-      domain: [Math.min(...values) - edge, Math.max(...values) + edge],
+      domain: [lowest - edge, Math.max(...values) + edge],
     },
     axis: { title },
   };

@@ -164,16 +164,15 @@ function resultsTable(table, columns) {
   );
 }
 
-// Names of metrics may break after an underscore.
-const breakable = (text) =>
-  make(
+// Long names of metrics may break between their parts; the arrow stays with the last.
+function breakable(text) {
+  const parts = text.length < 15 ? [text] : text.split(/(?<=[_:@=])/);
+  return make(
     "span",
     {},
-    (text.length < 15 ? [text] : text.split(/(?<=_)/)).flatMap((part) => [
-      make("wbr"),
-      make("span", { class: "whole-part" }, part),
-    ]),
+    parts.flatMap((part) => [make("wbr"), part.replace(/ (?=.$)/, "\u00a0")]),
   );
+}
 
 function sortBy(metric, sorted) {
   results.ascending = (sorted?.metric ?? "") === metric ? !results.ascending : false;
