@@ -169,7 +169,7 @@ function breakable(text) {
   const parts = text.length < 15 ? [text] : text.split(/(?<=[_:@=])/);
   return make(
     "span",
-    {},
+    { class: parts.length === 1 && text.length < 24 ? "unbroken" : null },
     parts.flatMap((part) => [make("wbr"), part.replace(/ (?=.$)/, "\u00a0")]),
   );
 }
