@@ -125,6 +125,9 @@ def explain(
     model: ModelName = None,
     device: Device = "auto",
     seed: Annotated[int, typer.Option(help="Seed of random explainers.")] = 0,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write the heat maps to this page.")
+    ] = None,
     plugin: PluginFiles = None,
 ) -> None:
     """Explain one text of your own, in colour and in numbers."""
@@ -132,7 +135,7 @@ def explain(
 
     explain_command(
         text=text, text_b=text_b, explainer=explainer, task=task, model=model, device=device,
-        seed=seed, plugins=plugin or [],
+        seed=seed, plugins=plugin or [], html=html,
     )  # fmt: skip
 
 

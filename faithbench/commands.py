@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -11,11 +12,18 @@ from rich.text import Text
 from faithbench.data import load_dataset
 from faithbench.display import heat_map, progress_on
 from faithbench.errors import FaithbenchError
+<<<<<<< HEAD
 from faithbench.files import check_writable
 from faithbench.jobs import model_for
+=======
+from faithbench.files import check_writable, replace_file
+>>>>>>> page
 from faithbench.selection import find_explainers
 from faithbench.task_parts import Source
 from faithbench.tasks import Task, load_task
+
+if TYPE_CHECKING:
+    from faithbench.single import Explanation
 
 
 def explain_command(
@@ -28,8 +36,12 @@ def explain_command(
     device: str,
     seed: int,
     plugins: list[Path],
+    html: Path | None,
 ) -> None:
-    """Explain one text and print its words with their scores, strongest first."""
+    """Explain one text and print its words with their scores, strongest first.
+
+    With `html`, the same heat maps and all words go into a page there as well.
+    """
     console = Console()
     the_task = load_task(task)
     chosen = find_explainers(explainer, plugins, rationale=False)
@@ -38,6 +50,9 @@ def explain_command(
     if (text_b is None) != (the_task.kind == "classification"):
         advice = "give --text-b" if text_b is None else "leave out --text-b"
         raise FaithbenchError(f"task {the_task.name} is of kind {the_task.kind}; {advice}")
+    if html is not None:
+        check_page(html)
+    from faithbench.explain_page import render_explanations
     from faithbench.single import explain_text
 
     with console.status("loading model"):
@@ -47,15 +62,35 @@ def explain_command(
         loaded = load_model(
             name, labels=the_task.labels, kind=the_task.kind, revision=revision, device=device
         )
+    explained = []
     for one in chosen:
         said = explain_text(loaded, the_task, one, text, text_b, seed)
-        answer = f": {said.said} (p = {said.probability:.3f})"
-        console.print(Text.assemble((one.label, "bold"), answer))
-        console.print(heat_map(said.attribution.encoding, said.attribution.scores))
-        table = Table("word", "score")
-        for word, score in said.words[:10]:
-            table.add_row(word, f"{score:+.4g}")
-        console.print(table)
+        print_explanation(console, one.label, said)
+        explained.append((one.label, said))
+    if html is not None:
+        replace_file(html, render_explanations(the_task, loaded.public_name, explained).encode())
+        console.print(f"written: {html}", highlight=False, markup=False, soft_wrap=True)
+
+
+def print_explanation(console: Console, label: str, said: Explanation) -> None:
+    """Print what one explainer says: the text in colour, and its ten strongest words."""
+    answer = f": {said.said} (p = {said.probability:.3f})"
+    console.print(Text.assemble((label, "bold"), answer))
+    console.print(heat_map(said.attribution.encoding, said.attribution.scores))
+    table = Table("word", "score")
+    for word, score in said.words[:10]:
+        table.add_row(word, f"{score:+.4g}")
+    console.print(table)
+
+
+def check_page(path: Path) -> None:
+    """Refuse a page that could not be written, before anything is computed for it."""
+    if path.is_dir():
+        raise FaithbenchError(
+            f"--html should name a file, and {path} is a folder; "
+            f"give for example --html {path / 'explained.html'}"
+        )
+    check_writable(path.parent, "--html")
 
 
 def default_model(task: Task) -> tuple[str, str | None]:

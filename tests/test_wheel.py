@@ -58,7 +58,8 @@ def test_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     assert len(bundled) == 5 and bundled <= names
     assert "faithbench/_tasks/sst2.toml" in names and "faithbench/cli.py" in names
     modules = {p.relative_to(ROOT).as_posix() for p in (ROOT / "faithbench").rglob("*.py")}
-    assert modules <= names
+    assets = {p.relative_to(ROOT).as_posix() for p in (ROOT / "faithbench").rglob("assets/*")}
+    assert len(assets) > 10 and assets | modules <= names
     tops = {name.split("/")[0] for name in names}
     assert tops == {"faithbench", f"{NAME}.dist-info"}
     assert [n for n in names if "__pycache__" in n or "golden" in n or n.endswith(".pyc")] == []

@@ -1,0 +1,71 @@
+// A line of the results: who it is, and each mean with its interval, ties and place.
+
+function rowHead(entrant) {
+  const seeds = entrant.seeds > 1 ? `mean over ${entrant.seeds} seeds` : "";
+  const about = [
+    entrant.from,
+    ...entrant.settings,
+    seeds,
+    entrant.submission ? `submitted: ${entrant.submission}` : "",
+  ];
+  return make(
+    "th",
+    { scope: "row", title: about.filter(Boolean).join("; ") },
+    name(entrant.label),
+    make("span", { class: "family-tag" }, entrant.family),
+  );
+}
+
+function resultCell(column, place, first) {
+  const cell = column.cells[place];
+  const edge = first ? "first" : "";
+  if (!cell || cell[0] === null) {
+    return make(
+      "td",
+      {
+        class: `muted ${edge}`,
+        title: cell ? `no value; ${cell[4]} examples skipped` : "not measured",
+      },
+      "–",
+    );
+  }
+  const [mean, low, high, n, skipped, letters, rank] = cell;
+  const speed = column.family === "speed";
+  const text = speed ? amount(column.metric, mean) : decimal(mean);
+  const interval = low === null ? "" : `95% interval ${short(low)} to ${short(high)}; `;
+  const half =
+    low === null
+      ? null
+      : make(
+          "span",
+          { class: "half" },
+          ` ±${speed ? short((high - low) / 2) : decimal((high - low) / 2)}`,
+        );
+  const under = [letters, skipped ? `${skipped} skipped` : ""].filter(Boolean).join(" · ");
+  const made = make(
+    "td",
+    {
+      class: `cell ${edge} ${rank ? "top-tie" : ""}`,
+      title: `${column.title} ${short(mean)}; ${interval}n = ${n}${skipped ? `, ${skipped} skipped` : ""}${rank === 2 ? "; the best" : rank ? "; not significantly different from the best" : ""}`,
+    },
+    make("span", { class: "mean" }, text),
+    half,
+    speed ? null : make("span", { class: "letters" }, under),
+  );
+  made.style.setProperty("--fill", `${share(column, mean)}%`);
+  return made;
+}
+
+// Where a mean lies between the column's worst (0) and best (100).
+function share(column, mean) {
+  if (!column.better) return 0;
+  if (!column.range) {
+    const means = column.cells.map((cell) => cell?.[0] ?? null).filter((value) => value !== null);
+    const place = column.family === "speed" ? (value) => Math.log(value + 1e-4) : (value) => value;
+    column.range = { place, low: place(Math.min(...means)), high: place(Math.max(...means)) };
+  }
+  const { place, low, high } = column.range;
+  if (high === low) return 0;
+  const at = (place(mean) - low) / (high - low);
+  return Math.round(100 * (column.better > 0 ? at : 1 - at));
+}
