@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -145,8 +144,8 @@ def check_command(
 def submissions(folders: Sequence[str], root: Path, kind: str | None = None) -> list[Path]:
     """Return the folders that are meant; `all` are those below the root, of one kind."""
     if list(folders) != ["all"]:
-        # Not resolved: a link must be seen as one.
-        return [Path(os.path.abspath(folder)) for folder in folders]
+        # Only "." is resolved: elsewhere a link must be seen as one.
+        return [path if path.name else path.resolve() for path in map(Path, folders)]
     if not root.is_dir():
         raise FaithbenchError(f"no folder {root}; give --root, or the submissions' own folders")
     there = sorted(path for path in root.iterdir() if path.is_dir() or path.is_symlink())

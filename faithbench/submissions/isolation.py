@@ -17,6 +17,7 @@ from faithbench.errors import FaithbenchError
 from faithbench.submissions.sandbox import MB, Limits
 
 _KEPT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "HF_HOME", "HF_HUB_CACHE", "LANG", "LC_ALL")
+_GRACE = 2  # seconds to end, once nothing more can be sent
 
 
 @contextmanager
@@ -53,7 +54,7 @@ def run_isolated(
     assert process.stdout is not None  # it was asked for
     try:
         printed = _listen(process, receive, process.stdout.fileno(), limits, on_line)
-        code = process.wait(timeout=5)
+        code = process.wait(timeout=_GRACE)
     except subprocess.TimeoutExpired:
         raise FaithbenchError(
             "closed its line but went on running, and was stopped; an explainer returns"
