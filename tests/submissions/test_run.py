@@ -14,11 +14,6 @@ from faithbench.submissions.sandbox import Limits
 from faithbench.submissions.scaffold import new_submission
 
 NOT_A_NUMBER = "        return [float('nan')] * len(example.tokens)\n"
-PICKLE = """\
-        import os, pickle, sys
-        os.write(int(sys.argv[2]), pickle.dumps(example.id) + b"\\n")
-        return [0.0] * len(example.tokens)
-"""
 
 
 def run(root: Path, *folders: str) -> None:
@@ -35,17 +30,15 @@ def hostile(root: Path, name: str, body: str) -> None:
 
 
 def test_strangers_are_run_one_after_the_other(tmp_path: Path, capsys) -> None:
-    hostile(tmp_path, "a-pickle", PICKLE)
-    hostile(tmp_path, "b-nan", NOT_A_NUMBER)
+    hostile(tmp_path, "a-nan", NOT_A_NUMBER)
     folder = new_submission(tmp_path, "c-fine", "plugin")
     new_submission(tmp_path, "d-scores", "attributions")
-    with pytest.raises(FaithbenchError, match="2 of 3 submissions failed"):
+    with pytest.raises(FaithbenchError, match="1 of 2 submissions failed"):
         run(tmp_path, "all")
     said = " ".join(capsys.readouterr().out.split())
     assert "enforced: 300 s" in said
-    assert "failed: submission a-pickle sent a line that is not one of scores" in said
     assert (
-        "failed: submission b-nan stopped: explainer 'b-nan' gave a score that is not finite"
+        "failed: submission a-nan stopped: explainer 'a-nan' gave a score that is not finite"
     ) in said
     (path,) = folder.glob("records/*/*/*.json")
     assert [p.name for p in path.parent.iterdir() if p.suffix != ".json"] == [
@@ -60,7 +53,7 @@ def test_strangers_are_run_one_after_the_other(tmp_path: Path, capsys) -> None:
     assert record.metrics["tau_loo"].mean == pytest.approx(1, abs=0.01)  # it leaves one out
     assert record.metrics["max_sensitivity"].skipped == 2
     assert all(row.forwards is None for row in read_rows(path.with_suffix(".rows.jsonl")))
-    assert not list(tmp_path.glob("[ab]-*/records"))
+    assert not list(tmp_path.glob("a-*/records"))
     check_command(folders=[str(folder)], root=tmp_path, data=None, sample=2, no_model=False)
     assert "c-fine: fine, 1 record" in capsys.readouterr().out
 
