@@ -67,12 +67,17 @@ def run_command(
 
         bench = _bench(*known_model(the_task, dataset.source, model), dataset)
 
+    said: list[Confined] = []
+
     def say(confined: Confined) -> None:
-        console.print(Text(f"enforced: {', '.join(confined.holds)}"))
-        if confined.missing:
-            console.print(Text(f"NOT enforced here: {', '.join(confined.missing)}", style="bold"))
-            if strict:
-                raise FaithbenchError("not run: --strict, and not everything is enforced here")
+        if said != [confined]:  # the same for all submissions is said once
+            said[:] = [confined]
+            console.print(Text(f"enforced: {', '.join(confined.holds)}"))
+            if confined.missing:
+                missing = ", ".join(confined.missing)
+                console.print(Text(f"NOT enforced here: {missing}", style="bold"))
+        if strict and confined.missing:
+            raise FaithbenchError("was not run: --strict, and not everything is enforced here")
 
     def work(folder: Path, entry: Entry) -> Sequence[Outcome]:
         with progress_on(console) as progress:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import faithbench
 from faithbench.submissions.check import Checks, check_submission
 from faithbench.submissions.running import Bench
 from tests.submissions.conftest import N
@@ -257,3 +261,18 @@ def test_checking_writes_nothing(copy: Copy, checks: Checks) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     check_submission(folder, checks)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_without_a_model_nothing_heavy_is_loaded(scored: Path, tmp_path: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+from faithbench.submissions.check import Checks, check_submission
+print(check_submission(Path({str(scored)!r}), Checks(None, Path({str(tmp_path)!r}))))
+print(sorted({{"torch", "transformers", "scipy.stats", "sklearn"}} & set(sys.modules)))
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(faithbench.__file__).parents[1])},
+    )  # fmt: skip
+    assert found.stdout.splitlines() == ["Checked(records=1, faults=())", "[]"]
