@@ -12,12 +12,8 @@ from rich.text import Text
 from faithbench.data import load_dataset
 from faithbench.display import heat_map, progress_on
 from faithbench.errors import FaithbenchError
-<<<<<<< HEAD
-from faithbench.files import check_writable
-from faithbench.jobs import model_for
-=======
 from faithbench.files import check_writable, replace_file
->>>>>>> page
+from faithbench.jobs import model_for
 from faithbench.selection import find_explainers
 from faithbench.task_parts import Source
 from faithbench.tasks import Task, load_task

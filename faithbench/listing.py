@@ -120,8 +120,19 @@ def show_doctor(data: Path | None) -> None:
         table.add_row(f"extra {extra}", found)
     console.print(table)
     console.print(_tasks_table(data))
-    for line in _obstacles(data):
+    for line in (*_obstacles(data), *_confinement()):
         console.print(line, highlight=False, soft_wrap=True)
+
+
+def _confinement() -> list[str]:
+    """Say how far submitted explainers would be confined here."""
+    from faithbench.submissions.isolation import enforced_here
+
+    found = enforced_here()
+    lines = [f"submitted explainers run with: {', '.join(found.holds)}"]
+    if found.missing:
+        lines.append(f"and WITHOUT: {', '.join(found.missing)}")
+    return lines
 
 
 def _obstacles(data: Path | None) -> list[str]:

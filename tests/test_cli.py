@@ -106,6 +106,8 @@ print("\\nheavy:", sorted(heavy & set(sys.modules)), "code:", code)
         ("--help", "Measure how faithful"),
         ("run --help", "--allow-changed-data"),
         ("compare --help", "--metric"),
+        ("submission check --help", "--no-model"),
+        ("submission new my-x --root .", "written: my-x"),
         ("list tasks", "sst2"),
         ("list explainers", "input-x-gradient"),
         ("list metrics", "faithfulness"),

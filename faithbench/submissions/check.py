@@ -110,10 +110,10 @@ def _prove(folder: Path, name: str, entry: Entry, checks: Checks) -> Iterator[Fa
     """Prove one record, and measure it again if there is a model."""
     record, rows, key = _read(folder, name)
     task = known_task(record.task.name)
-    for scores in entry.scores:
-        named = (record.task.source, record.task.split)
-        if scores.task == task.name and (scores.source, scores.split) != named:
-            yield Fault(name, "task.source", f"found {named}, entry.toml says otherwise")
+    named = (record.task.name, record.task.source, record.task.split)
+    if entry.scores and named not in {(one.task, one.source, one.split) for one in entry.scores}:
+        yield Fault(name, "task", f"entry.toml names no scores of {' '.join(named)}", "add them")
+        return
     data = load_dataset(
         task,
         source=record.task.source,

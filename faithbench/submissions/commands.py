@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -68,12 +67,17 @@ def run_command(
 
         bench = _bench(*known_model(the_task, dataset.source, model), dataset)
 
+    said: list[Confined] = []
+
     def say(confined: Confined) -> None:
-        console.print(Text(f"enforced: {', '.join(confined.holds)}"))
-        if confined.missing:
-            console.print(Text(f"NOT enforced here: {', '.join(confined.missing)}", style="bold"))
-            if strict:
-                raise FaithbenchError("not run: --strict, and not everything is enforced here")
+        if said != [confined]:  # the same for all submissions is said once
+            said[:] = [confined]
+            console.print(Text(f"enforced: {', '.join(confined.holds)}"))
+            if confined.missing:
+                missing = ", ".join(confined.missing)
+                console.print(Text(f"NOT enforced here: {missing}", style="bold"))
+        if strict and confined.missing:
+            raise FaithbenchError("was not run: --strict, and not everything is enforced here")
 
     def work(folder: Path, entry: Entry) -> Sequence[Outcome]:
         with progress_on(console) as progress:
@@ -145,8 +149,8 @@ def check_command(
 def submissions(folders: Sequence[str], root: Path, kind: str | None = None) -> list[Path]:
     """Return the folders that are meant; `all` are those below the root, of one kind."""
     if list(folders) != ["all"]:
-        # Not resolved: a link must be seen as one.
-        return [Path(os.path.abspath(folder)) for folder in folders]
+        # Only "." is resolved: elsewhere a link must be seen as one.
+        return [path if path.name else path.resolve() for path in map(Path, folders)]
     if not root.is_dir():
         raise FaithbenchError(f"no folder {root}; give --root, or the submissions' own folders")
     there = sorted(path for path in root.iterdir() if path.is_dir() or path.is_symlink())

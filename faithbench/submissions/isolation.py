@@ -6,6 +6,7 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +15,11 @@ from pathlib import Path
 
 import faithbench
 from faithbench.errors import FaithbenchError
+from faithbench.submissions.order import Confined
 from faithbench.submissions.sandbox import MB, Limits
 
 _KEPT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "HF_HOME", "HF_HUB_CACHE", "LANG", "LC_ALL")
+_GRACE = 2  # seconds to end, once nothing more can be sent
 
 
 @contextmanager
@@ -53,7 +56,7 @@ def run_isolated(
     assert process.stdout is not None  # it was asked for
     try:
         printed = _listen(process, receive, process.stdout.fileno(), limits, on_line)
-        code = process.wait(timeout=5)
+        code = process.wait(timeout=_GRACE)
     except subprocess.TimeoutExpired:
         raise FaithbenchError(
             "closed its line but went on running, and was stopped; an explainer returns"
@@ -112,6 +115,15 @@ def _listen(
                     line.clear()
                 line += rest
     return tail
+
+
+def enforced_here() -> Confined:
+    """Let a process confine itself, and say what holds on this machine."""
+    lines: list[bytes] = []
+    with workplace() as home:
+        command = (sys.executable, "-m", "faithbench.submissions.sandbox")
+        run_isolated(command, home, Limits(seconds=60), lines.append)
+    return Confined.model_validate_json(lines[0], strict=True)
 
 
 def readable(text: str, most: int = 200) -> str:

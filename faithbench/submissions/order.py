@@ -8,7 +8,7 @@ from pydantic import Field
 
 from faithbench.record_facts import Facts
 
-Score = Annotated[float, Field(ge=-1e100, le=1e100)]
+Score = Annotated[float, Field(ge=-1e30, le=1e30)]
 """A score; larger ones would overflow where they are added."""
 
 

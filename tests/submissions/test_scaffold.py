@@ -1,0 +1,55 @@
+"""A new submission is fine as it is: short, checked, and of a shape that explainers have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from faithbench.errors import FaithbenchError
+from faithbench.plugins import plugins_of_file
+from faithbench.submissions.check import Checks, check_submission
+from faithbench.submissions.scaffold import new_submission
+from faithbench.submissions.score_files import read_scores
+from faithbench.testing import check_explainer
+
+
+@pytest.mark.parametrize("kind", ["plugin", "attributions"])
+def test_a_new_submission_passes_its_check(tmp_path: Path, kind: str) -> None:
+    folder = new_submission(tmp_path, "my-x", kind)
+    assert check_submission(folder, Checks(None, tmp_path)).faults == ()
+
+
+def test_its_explainer_is_short_and_keeps_the_rules(tmp_path: Path) -> None:
+    path = new_submission(tmp_path, "my-x", "plugin") / "explainer.py"
+    assert len(path.read_text().splitlines()) < 25
+    (plugin,) = plugins_of_file(path)
+    assert plugin.name == "my-x"
+    check_explainer(plugin.load()(), ["bert"])
+
+
+def test_its_attributions_are_the_lengths_of_words(tmp_path: Path) -> None:
+    path = new_submission(tmp_path, "my-w", "attributions") / "scores" / "sst2.jsonl"
+    scores = read_scores(path)
+    assert len(scores) == 140
+    assert all(score == int(score) > 0 for own in scores.values() for score in own)
+
+
+def test_what_is_there_is_never_overwritten(tmp_path: Path) -> None:
+    folder = new_submission(tmp_path, "my-x", "plugin")
+    (folder / "explainer.py").write_text("mine")
+    with pytest.raises(FaithbenchError, match="exists already"):
+        new_submission(tmp_path, "my-x", "plugin")
+    assert (folder / "explainer.py").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["../x", "/tmp/x", "random", "con"])
+def test_a_name_that_leaves_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FaithbenchError, match="submission name"):
+        new_submission(tmp_path / "root", name, "plugin")
+    assert not (tmp_path / "root").exists()
+
+
+def test_an_unknown_kind_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FaithbenchError, match="did you mean 'plugin'"):
+        new_submission(tmp_path, "my-x", "plugins")

@@ -1,0 +1,117 @@
+"""Files of attributions: aligned with tokens so that a word's score is what the file says."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from faithbench.encoding import encode
+from faithbench.errors import FaithbenchError
+from faithbench.submissions.score_files import aligned_scores, read_scores, words_of_evidence
+from faithbench.types import Example
+from faithbench.word_scores import words_of
+from tests.builders import make_task
+
+TEXT = "goodly films , not dulling"  # pieces: good ##ly | film ##s | , | not | dull ##ing
+
+
+def write(folder: Path, rows: list[object], name: str = "mini.jsonl") -> Path:
+    (folder / "scores").mkdir(exist_ok=True)
+    path = folder / "scores" / name
+    data = "".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+@pytest.fixture
+def encoding(tiny_model):
+    return encode(tiny_model(), Example("a", TEXT, 0))
+
+
+def test_words_are_shared_equally_and_add_up_again(tmp_path: Path, encoding) -> None:
+    write(tmp_path, [{"id": "a", "scores": [1.0, -3.0, 0.5, 0.0, 8.0]}])
+    scores = aligned_scores(tmp_path, make_task(), "words", [encoding])["a"]
+    assert scores == (0.5, 0.5, -1.5, -1.5, 0.5, 0.0, 4.0, 4.0)
+    assert words_of(encoding, np.array(scores)).scores.tolist() == [1.0, -3.0, 0.5, 0.0, 8.0]
+
+
+def test_tokens_are_taken_as_they_are(tmp_path: Path, encoding) -> None:
+    write(tmp_path, [{"id": "a", "scores": list(range(8))}], "mini.jsonl.gz")
+    assert aligned_scores(tmp_path, make_task(), "tokens", [encoding])["a"] == tuple(range(8))
+
+
+@pytest.mark.parametrize(("unit", "wanted"), [("tokens", 8), ("words", 5)])
+def test_a_wrong_number_of_scores_is_named(
+    tmp_path: Path, encoding, unit: str, wanted: int
+) -> None:
+    write(tmp_path, [{"id": "a", "scores": [1.0]}])
+    said = rf"mini.jsonl, example 'a': 1 scores for {wanted} {unit} that may be erased"
+    with pytest.raises(FaithbenchError, match=said):
+        aligned_scores(tmp_path, make_task(), unit, [encoding])
+
+
+def test_examples_must_be_the_tasks_own(tmp_path: Path, encoding) -> None:
+    good = {"id": "a", "scores": [1.0] * 8}
+    write(tmp_path, [good, {"id": "z", "scores": [1.0]}])
+    with pytest.raises(FaithbenchError, match="has, beside the task's, example 'z'"):
+        aligned_scores(tmp_path, make_task(), "tokens", [encoding])
+    write(tmp_path, [{"id": "z", "scores": [1.0]}])
+    with pytest.raises(FaithbenchError, match="lacks example 'a'"):
+        aligned_scores(tmp_path, make_task(), "tokens", [encoding])
+
+
+def test_which_words_count_is_the_tasks_to_say() -> None:
+    pair = Example("a", "two words", 0, "three more words")
+    assert words_of_evidence(pair, "text") == range(2)
+    assert words_of_evidence(pair, "text_b") == range(2, 5)
+    assert words_of_evidence(pair, "both") == range(5)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "a", "scores": [NaN]}\n', "finite number"),
+        ('{"id": "a", "scores": [1e999]}\n', "finite number"),
+        ('{"id": "a"}\n', "key 'scores': Field required"),
+        ('{"id": "a", "scores": [1], "aopc": 1}\n', "unknown key 'aopc'"),
+        ('{"id": 1, "scores": [1]}\n', "key 'id'"),
+        ("[" * 5000 + "\n", "line 2"),
+        ('{"id": "b", "scores": [1]}\n', "example 'b' appears twice"),
+        ("\x80\x04\n", "line 2"),
+        ("\n", "line 2"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+    path = write(tmp_path, ['{"id": "b", "scores": [1]}\n', line])
+    with pytest.raises(FaithbenchError, match=message) as caught:
+        read_scores(path)
+    assert "scores/mini.jsonl, line 2" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_small_file_that_unpacks_to_much_is_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress(b" " * (65 << 20)))
+    assert path.stat().st_size < 100_000
+    with pytest.raises(FaithbenchError, match="holds more than 64 MB"):
+        read_scores(path)
+
+
+def test_an_archive_that_is_none_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(b"PK\x03\x04")
+    with pytest.raises(FaithbenchError, match="cannot be read"):
+        read_scores(path)
+
+
+def test_one_file_per_task(tmp_path: Path, encoding) -> None:
+    with pytest.raises(FaithbenchError, match="neither is there"):
+        aligned_scores(tmp_path, make_task(), "tokens", [encoding])
+    write(tmp_path, [])
+    write(tmp_path, [], "mini.jsonl.gz")
+    with pytest.raises(FaithbenchError, match="both are there"):
+        aligned_scores(tmp_path, make_task(), "tokens", [encoding])
