@@ -67,7 +67,8 @@ class Entrant(Facts):
     """An explainer of a table: who it is, what it cost, and how the prediction falls.
 
     `curve` is the mean probability with 0, 10, ..., 90% of the tokens erased. `seconds` are
-    measured, and comparable only within one machine; rows through the network are counted.
+    measured, and comparable only within one machine; rows through the network are counted. None
+    of scores that were made elsewhere: nobody here counted them.
     """
 
     label: str
@@ -82,9 +83,9 @@ class Entrant(Facts):
     seconds: float | None
     seconds_ci95: Interval | None
     peak_memory_bytes: Count | None
-    forwards: float
-    backwards: float
-    forward_equivalents: float
+    forwards: float | None
+    backwards: float | None
+    forward_equivalents: float | None
     curve: tuple[float, ...]
 
 

@@ -82,18 +82,22 @@ def ranked_labels(table: Table) -> list[str]:
 
 
 def pareto_of(tables: Sequence[Table], rankings: Sequence[Ranking]) -> tuple[ParetoPoint, ...]:
-    """Set mean faithfulness ranks against mean costs, over the same tables."""
-    ranks = next((r.mean_ranks for r in rankings if r.family == "faithfulness"), {})
-    counted = counted_tables(tables)
+    """Set mean faithfulness ranks against mean costs, over the same tables.
+
+    Who has no known cost is left out.
+    """
+    found = next((r.mean_ranks for r in rankings if r.family == "faithfulness"), {})
+    spent: dict[str, list[float | None]] = {label: [] for label in found}
+    for table in counted_tables(tables):
+        for entrant in table.entrants:
+            if entrant.label in spent:
+                spent[entrant.label].append(entrant.forward_equivalents)
     costs = {
-        label: fmean(
-            entrant.forward_equivalents
-            for table in counted
-            for entrant in table.entrants
-            if entrant.label == label
-        )
-        for label in ranks
+        label: fmean(cost for cost in own if cost is not None)
+        for label, own in spent.items()
+        if None not in own
     }
+    ranks = {label: rank for label, rank in found.items() if label in costs}
 
     def beaten(label: str) -> bool:
         rank, cost = ranks[label], costs[label]

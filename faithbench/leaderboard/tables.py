@@ -68,9 +68,9 @@ def _entrant(contender: Contender) -> Entrant:
         seconds=cost_of(contender, "seconds"),
         seconds_ci95=seconds_interval(contender),
         peak_memory_bytes=None if peak is None else round(peak),
-        forwards=cost_of(contender, "forwards") or 0.0,
-        backwards=cost_of(contender, "backwards") or 0.0,
-        forward_equivalents=cost_of(contender, "forward_equivalents") or 0.0,
+        forwards=cost_of(contender, "forwards"),
+        backwards=cost_of(contender, "backwards"),
+        forward_equivalents=cost_of(contender, "forward_equivalents"),
         curve=_curve(contender),
     )
 

@@ -114,6 +114,19 @@ def test_pareto_front_by_hand(tmp_path: Path) -> None:
     assert found["slow"].forward_equivalents == 50.1 and found["slow"].faithfulness_rank == 3
 
 
+def test_who_has_no_known_cost_is_not_set_against_it(tmp_path: Path) -> None:
+    """A cost of nothing would put scores that were made elsewhere on the front."""
+    add(tmp_path, "one", {"lime": 0.5, "deep": 0.4})
+    store(
+        tmp_path / "one", "mine-11111111", {"aopc": [0.6, 0.6], "lodds": [-0.6, -0.6]},
+        task={"name": "one", "rationale": "none"},
+        cost={"forward_equivalents_per_example": None},
+    )  # fmt: skip
+    board = make_board(tmp_path, NONE)
+    assert list(ranks(board, "faithfulness")) == ["mine", "lime", "deep"]
+    assert {p.label: p.front for p in board.pareto} == {"lime": True, "deep": True}
+
+
 def test_groups_within_the_critical_difference() -> None:
     means = {"a": 1.0, "b": 1.5, "c": 2.4, "d": 4.0}
     assert groups_within(means, 1.0, 0.01) == (("a", "b"), ("b", "c"))

@@ -51,7 +51,7 @@ function measured(table, column) {
       value: column.cells[place]?.[0] ?? null,
       cost: entrant.cost,
     }))
-    .filter((point) => point.value !== null);
+    .filter((point) => point.value !== null && point.cost !== null);
   all.sort((one, two) => one.cost - two.cost || column.better * (two.value - one.value));
   let best = -Infinity;
   for (const point of all) {
