@@ -64,7 +64,8 @@ def main() -> None:
     body = (
         f"`faithbench leaderboard build` of {count} records ({options.tables} tables, "
         f"{options.explainers} explainers, {EXAMPLES} examples, {len(CHOSEN)} metrics), the best "
-        f"of three (allowed: {ALLOWED:.0f} s).\n\n"
+        f"of three (allowed: {ALLOWED:.0f} s), at a load of {os.getloadavg()[0]:.1f} on "
+        f"{os.cpu_count()} cores: time that others take counts too.\n\n"
         + tabulate(rows, ("", "measured"), tablefmt="github", disable_numparse=True)
     )
     if options.no_write:

@@ -76,7 +76,7 @@ def _rank(ranking: Ranking, label: str) -> str:
 def _test(ranking: Ranking) -> str:
     """Say what the tests of one ranking found."""
     tables = len({row.rsplit("/", 1)[0] for row in ranking.over})
-    said = f"{ranking.family}: {len(ranking.over)} metrics of {tables} tables"
+    said = f"{ranking.family}: {_count(len(ranking.over), 'metric')} of {_count(tables, 'table')}"
     if ranking.friedman_p is None or ranking.critical_difference is None:
         said += f"; no test, {ranking.reason}"
     else:
@@ -131,6 +131,10 @@ def _cell(column: Column, label: str) -> str:
     if cell is None or cell.mean is None:
         return "-"
     return " ".join(part for part in (bold(value_of(column, cell), cell), cell.letters) if part)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _listed(labels: Sequence[str]) -> str:

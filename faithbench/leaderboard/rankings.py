@@ -48,15 +48,20 @@ class Field:
 
 
 def rankings_of(tables: Sequence[Table]) -> tuple[Ranking, ...]:
-    """Return the overall ranking and one per family, of the tables that count."""
+    """Return the overall ranking and one per family, of the tables that count.
+
+    Speed has no part in the overall one: there, drawing at random would win. The Pareto view
+    sets cost against faithfulness.
+    """
     counted = counted_tables(tables)
     fields = [field for family in FAMILIES if (field := _field(family, counted)).columns]
     if not fields:
         return ()
     everyone = {label for table in counted for label in ranked_labels(table)}
-    shared = sorted(set.intersection(*(set(field.labels(everyone)) for field in fields)))
-    overall = _overall(fields, [t.id for t in counted], shared)
-    over = [row for field in fields for row in _over(field)]
+    judged = [field for field in fields if field.family != "speed"] or fields
+    shared = sorted(set.intersection(*(set(field.labels(everyone)) for field in judged)))
+    overall = _overall(judged, [t.id for t in counted], shared)
+    over = [row for field in judged for row in _over(field)]
     found = [_ranking("overall", over, shared, overall, everyone)]
     for field in fields:
         labels = field.labels(everyone)
