@@ -52,8 +52,8 @@ def _ranks(board: Board) -> Iterator[str]:
     yield (
         "Mean rank over tables, with a bootstrap 95% interval over them; 1 is the best. In each "
         "table explainers are ranked on every metric, then by their mean rank over the metrics of "
-        "a family, and overall by their mean rank over the families. Speed is ranked by forward "
-        f"equivalents. Tables: {', '.join(markdown(table.id) for table in counted)}.\n"
+        "a family, and overall by their mean rank over the families but speed, which is ranked by "
+        f"forward equivalents. Tables: {', '.join(markdown(table.id) for table in counted)}.\n"
     )
     if all(table.source == "bundled" for table in counted):
         yield "These are **bundled** samples: they show that it works, and rank nobody.\n"

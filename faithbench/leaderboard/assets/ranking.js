@@ -3,7 +3,7 @@
 let rankingShown = 0;
 
 function drawRanking() {
-  const titles = { overall: "all families together" };
+  const titles = { overall: "all families but speed" };
   const select = byId("ranked");
   choices(
     select,
