@@ -8,6 +8,7 @@ from rich.console import Console
 
 from faithbench.errors import FaithbenchError
 from faithbench.leaderboard.build import differences, make_board, render, write_files
+from faithbench.leaderboard.text import counted
 
 
 def run_command(
@@ -39,8 +40,8 @@ def build_command(*, records: Path, submissions: Path, out: Path) -> None:
     for name in changed:
         console.print(f"{out / name}", soft_wrap=True, markup=False)
     done = f"{len(changed)} files changed" if changed else "nothing changed"
-    console.print(f"{len(board.tables)} tables from {board.records} records in {out}: {done}",
-                  soft_wrap=True, markup=False)  # fmt: skip
+    said = f"{counted(len(board.tables), 'table')} from {board.records} records in {out}: {done}"
+    console.print(said, soft_wrap=True, markup=False)
 
 
 def check_command(*, records: Path, submissions: Path, out: Path) -> None:
@@ -55,8 +56,10 @@ def check_command(*, records: Path, submissions: Path, out: Path) -> None:
             f"{len(found)} files in {out} are not what the records give; "
             "run `faithbench leaderboard build` and commit what it writes"
         )
-    console.print(f"{len(board.tables)} tables from {board.records} records in {out}: up to date",
-                  soft_wrap=True, markup=False)  # fmt: skip
+    said = (
+        f"{counted(len(board.tables), 'table')} from {board.records} records in {out}: up to date"
+    )
+    console.print(said, soft_wrap=True, markup=False)
 
 
 def publish_command(*, results: Path, records: Path, attributions: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from faithbench.leaderboard.board import Board, Column, Ranking, Table
 from faithbench.leaderboard.rankings import counted_tables
 from faithbench.leaderboard.task_page import bold, grid
-from faithbench.leaderboard.text import MADE, cost, heading, markdown, number, value_of
+from faithbench.leaderboard.text import MADE, cost, counted, heading, markdown, number, value_of
 
 MAIN = (
     "aopc",
@@ -31,7 +31,8 @@ def _lines(board: Board) -> Iterator[str]:
     yield f"<!-- {MADE} -->"
     yield "# Leaderboard\n"
     yield (
-        f"{len(board.tables)} tables from {board.records} records (digest `{board.digest[:12]}`). "
+        f"{counted(len(board.tables), 'table')} from {board.records} records "
+        f"(digest `{board.digest[:12]}`). "
         "Only like is compared with like: explainers share a table if task, data, examples, "
         "model, protocol and operator are the same. ↑ and ↓ say which way is better; the best and "
         "those not significantly different from it are bold. [index.html](index.html) shows the "
@@ -76,7 +77,7 @@ def _rank(ranking: Ranking, label: str) -> str:
 def _test(ranking: Ranking) -> str:
     """Say what the tests of one ranking found."""
     tables = len({row.rsplit("/", 1)[0] for row in ranking.over})
-    said = f"{ranking.family}: {_count(len(ranking.over), 'metric')} of {_count(tables, 'table')}"
+    said = f"{ranking.family}: {counted(len(ranking.over), 'metric')} of {counted(tables, 'table')}"
     if ranking.friedman_p is None or ranking.critical_difference is None:
         said += f"; no test, {ranking.reason}"
     else:
@@ -131,10 +132,6 @@ def _cell(column: Column, label: str) -> str:
     if cell is None or cell.mean is None:
         return "-"
     return " ".join(part for part in (bold(value_of(column, cell), cell), cell.letters) if part)
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _listed(labels: Sequence[str]) -> str:

@@ -99,3 +99,8 @@ def about(table: Table) -> str:
     if table.tpr_drop is not None:
         parts.append(f"without the rationales the model finds {table.tpr_drop:.1%} fewer labels")
     return "; ".join(parts)
+
+
+def counted(count: int, thing: str) -> str:
+    """Say how many there are of a thing: 1 table, 2 tables."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -38,9 +38,9 @@ def test_publish_build_and_check(place: Path, capsys: pytest.CaptureFixture[str]
     build_command(records=records, submissions=submissions, out=out)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "leaderboard/README.md"
-    assert lines[-1] == "1 tables from 3 records in leaderboard: 6 files changed"
+    assert lines[-1] == "1 table from 3 records in leaderboard: 6 files changed"
     check_command(records=records, submissions=submissions, out=out)
-    assert capsys.readouterr().out == "1 tables from 3 records in leaderboard: up to date\n"
+    assert capsys.readouterr().out == "1 table from 3 records in leaderboard: up to date\n"
     (out / "index.html").unlink()
     with pytest.raises(FaithbenchError, match="1 files in leaderboard are not what the records"):
         check_command(records=records, submissions=submissions, out=out)

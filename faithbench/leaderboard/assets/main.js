@@ -57,7 +57,7 @@ addEventListener("resize", () => {
 });
 
 byId("summary").textContent =
-  `${board.explainers.length} explainers on ${board.tables.length} tables, ${board.records} records.`;
+  `${board.explainers.length} explainers on ${board.tables.length} ${board.tables.length === 1 ? "table" : "tables"}, ${board.records} records.`;
 byId("about").textContent =
   `Made by faithbench from records with the digest ${board.digest}. Charts by Vega-Lite.`;
 readAddress();

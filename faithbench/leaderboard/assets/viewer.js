@@ -151,7 +151,7 @@ function rationaleCard(table, shown, marked) {
     human: "The text, with what people marked as the reason",
     proxy: "The text, with a proxy rationale: derived, marked by no person",
     none: "The text",
-  }[table.facts.rationale];
+  }[marked.size ? table.facts.rationale : "none"];
   return make(
     "article",
     { class: "card whole", id: "rationale" },
