@@ -64,7 +64,9 @@ def hostile_records(honest: Path) -> Iterator[Hostile]:
     """Change one value of the record, or of a row with the digest mended, or swap the file."""
     path = record_of(honest)
     for key, value in leaves(json.loads(path.read_text())):
-        for number, other in enumerate(others(value)):
+        # Metrics are many, and one is as good as another.
+        ways = others(value)[:2] if key.startswith("metrics.") else others(value)
+        for number, other in enumerate(ways):
             if not key.startswith(FREE):
                 yield (
                     f"record {key} {number}",

