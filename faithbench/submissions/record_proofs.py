@@ -45,6 +45,9 @@ def prove_record(
     yield from differing(file, "timing", record.timing, {
         "alone": 0, "seconds_median": None, "seconds_ci95": None, "peak_memory_bytes": None,
     })  # fmt: skip
+    seconds = record.timing.seconds_total
+    if (seconds is None) != (entry.kind == "attributions") or (seconds or 0) < 0:
+        yield Fault(file, "timing.seconds_total", f"found {seconds}, which no run here measured")
     yield from differing(file, "", record, {"cost": cost_facts(rows)})
     yield from _prove_texts(file, record)
     several = len(record.seeds) > 1
