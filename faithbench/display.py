@@ -116,7 +116,8 @@ def caption(record: Record) -> str:
     drop = (
         ""
         if model.tpr_drop is None
-        else f"; with the rationales erased it finds {model.tpr_drop:.1%} fewer labels (tpr_drop)"
+        else f"; with the rationales erased it finds {abs(model.tpr_drop):.1%} "
+        f"{'more' if model.tpr_drop < 0 else 'fewer'} labels (tpr_drop)"
     )
     return (
         f"model {escape(model.name)}{accuracy}{moved or ''}{cut}{drop}; ± is half the 95% "

@@ -270,3 +270,10 @@ def test_the_caption_counts_what_was_cut() -> None:
     text = " ".join(shown(caption(cut)).split())
     assert "; 3 texts were cut, with 7 rationale spans; " in text
     assert "cut" not in shown(caption(record))
+
+
+@pytest.mark.parametrize(("drop", "said"), [(0.25, "25.0% fewer"), (-0.5, "50.0% more")])
+def test_the_caption_says_what_rationales_hold(drop: float, said: str) -> None:
+    made = make_record(0.2, -0.6)
+    record = made.model_copy(update={"model": made.model.model_copy(update={"tpr_drop": drop})})
+    assert f"it finds {said} labels (tpr_drop)" in " ".join(shown(caption(record)).split())

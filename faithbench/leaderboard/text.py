@@ -97,7 +97,9 @@ def about(table: Table) -> str:
         parts.append({"human": "rationales marked by people", "proxy": "proxy rationales"}
                      [table.rationale])  # fmt: skip
     if table.tpr_drop is not None:
-        parts.append(f"without the rationales the model finds {table.tpr_drop:.1%} fewer labels")
+        less = "more" if table.tpr_drop < 0 else "fewer"
+        share = f"{abs(table.tpr_drop):.1%}"
+        parts.append(f"without the rationales the model finds {share} {less} labels")
     return "; ".join(parts)
 
 
