@@ -13,7 +13,7 @@ from faithbench.leaderboard.text import about, markdown
 
 def preview(names: Collection[str], records: Path, submissions: Path) -> str:
     """Return, in markdown, a short table of each group that one of the submissions is in."""
-    return "\n".join(_lines(names, records, submissions)) + "\n"
+    return "\n".join(_lines(names, records, submissions))
 
 
 def _lines(names: Collection[str], records: Path, submissions: Path) -> Iterator[str]:
