@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -40,17 +41,15 @@ def regenerate_command(
     console = Console(highlight=False)
     due, failed = _due(console, root, task, limit)
     work: list[Callable[[], None]] = [
-        lambda one=one: score_command(  # type: ignore[misc]  # binds the loop's value
-            folders=[str(one.folder)], root=root, task=one.task, data=None
-        )
+        partial(score_command, folders=[str(one.folder)], root=root, task=one.task, data=None)
         for one in due
         if one.kind == "attributions"
     ]
     if plugins := [str(one.folder) for one in due if one.kind == "plugin"]:
         work.append(
-            lambda: run_command(
-                folders=plugins, root=root, task=task, model=None, data=None, source="bundled",
-                split="test", limit=limit, limits=limits, strict=strict,
+            partial(
+                run_command, folders=plugins, root=root, task=task, model=None, data=None,
+                source="bundled", split="test", limit=limit, limits=limits, strict=strict,
             )
         )  # fmt: skip
     for measure in work:
