@@ -17,6 +17,9 @@ Folders = Annotated[
     list[str], typer.Argument(help="Folders of submissions, or all.", metavar="FOLDER|all")
 ]
 Root = Annotated[Path, typer.Option(help="Where submissions are, or go.")]
+Seconds = Annotated[int, typer.Option(min=1, help="Time for each submission.")]
+Memory = Annotated[int, typer.Option(min=256, help="Its memory, in MB.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Run only where everything is enforced.")]
 
 
 @submission_app.command()
@@ -40,11 +43,9 @@ def run(
     source: Source = "auto",
     split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
     limit: Limit = None,
-    seconds: Annotated[int, typer.Option(min=1, help="Time for each submission.")] = 600,
-    memory: Annotated[int, typer.Option(min=256, help="Its memory, in MB.")] = 4096,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Run only where everything is enforced.")
-    ] = False,
+    seconds: Seconds = 600,
+    memory: Memory = 4096,
+    strict: Strict = False,
     root: Root = Path("submissions"),
 ) -> None:
     """Run a submitted explainer apart, measure its scores, and write the record."""
@@ -86,3 +87,49 @@ def check(
     from faithbench.submissions.commands import check_command
 
     check_command(folders=folders, root=root, data=data, sample=sample, no_model=no_model)
+
+
+@submission_app.command()
+def regenerate(
+    task: Annotated[str, typer.Option("--task", "-t", help="The task of explainers.")] = "sst2",
+    limit: Limit = None,
+    seconds: Seconds = 600,
+    memory: Memory = 4096,
+    strict: Strict = False,
+    root: Root = Path("submissions"),
+) -> None:
+    """Measure, on bundled data, all submissions that have no up-to-date record."""
+    from faithbench.submissions.sandbox import Limits
+    from faithbench.submissions.upkeep import regenerate_command
+
+    limits = Limits(seconds, memory)
+    regenerate_command(root=root, task=task, limit=limit, limits=limits, strict=strict)
+
+
+@submission_app.command()
+def preview(
+    folders: Folders,
+    records: Annotated[Path, typer.Option(help="Folder of the board's records.")] = Path(
+        "leaderboard/records"
+    ),
+    root: Root = Path("submissions"),
+) -> None:
+    """Print submissions beside the board's explainers, as tables of markdown."""
+    from faithbench.submissions.upkeep import preview_command
+
+    preview_command(folders, root, records)
+
+
+@submission_app.command()
+def scope(
+    existing: Annotated[
+        bool, typer.Option("--existing", help="Leave out submissions that were removed.")
+    ] = False,
+    root: Root = Path("submissions"),
+) -> None:
+    """Read changed paths, a line each; print their submissions, or refuse a mixed change."""
+    import sys
+
+    from faithbench.submissions.upkeep import scope_command
+
+    scope_command(sys.stdin, root, existing)

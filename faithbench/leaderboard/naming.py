@@ -56,6 +56,14 @@ def table_titles(every: Sequence[Terms]) -> list[str]:
 
 
 def _told(terms: Terms, every: Sequence[Terms]) -> list[str]:
-    """Return the fields in which the tables of a task differ, the source first."""
-    found = differing(t for t in every if t.task == terms.task)
-    return [name for name in _PARTS if name in found]
+    """Return fields that tell a table from all others of its task: the source first, and few.
+
+    Whoever has other data has other examples too: what is told apart already needs no more.
+    """
+    alike = [t for t in every if t.task == terms.task]
+    told = []
+    for name in _PARTS:
+        if name in differing(alike):
+            told.append(name)
+            alike = [t for t in alike if getattr(t, name) == getattr(terms, name)]
+    return told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from faithbench.leaderboard.board import Board, Column, Ranking, Table
 from faithbench.leaderboard.rankings import counted_tables
@@ -120,11 +120,19 @@ def _short(table: Table) -> Iterator[str]:
         f"{table.n} examples; model {markdown(table.model)}{accuracy}; "
         f"[all metrics, intervals and tests](tasks/{table.id}.md)\n"
     )
+    yield f"{short_grid(table)}\n"
+
+
+def short_grid(table: Table, marked: Collection[str] = ()) -> str:
+    """Lay out a table's main metrics; explainers that are `marked` have an arrow."""
     columns = [column for column in table.columns if column.metric.split("@")[0] in MAIN]
     columns = columns or list(table.columns[:4])
     labels = list(dict.fromkeys(label for column in columns for label in column.cells))
-    rows = [[markdown(label), *(_cell(column, label) for column in columns)] for label in labels]
-    yield grid(rows, ["explainer", *(markdown(heading(column)) for column in columns)]) + "\n"
+    rows = [
+        [f"{'→ ' * (label in marked)}{markdown(label)}", *(_cell(c, label) for c in columns)]
+        for label in labels
+    ]
+    return grid(rows, ["explainer", *(markdown(heading(column)) for column in columns)])
 
 
 def _cell(column: Column, label: str) -> str:

@@ -58,7 +58,7 @@ def _entrant(contender: Contender) -> Entrant:
     return Entrant(
         label=contender.label,
         name=explainer.name,
-        family=_family(explainer.name),
+        family=_family(explainer.name) if contender.submission is None else "submission",
         package=explainer.package,
         version=explainer.version,
         settings=explainer.settings,

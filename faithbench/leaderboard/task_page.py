@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from urllib.parse import quote
 
 from faithbench.leaderboard.board import Cell, Column, Table
 from faithbench.leaderboard.text import (
@@ -102,7 +103,7 @@ def _explainers(table: Table) -> str:
             markdown(f"{entrant.package} {entrant.version}"),
             markdown(", ".join(f"{k}={v}" for k, v in sorted(entrant.settings.items()))) or "-",
             ", ".join(map(str, entrant.seeds)),
-            markdown(entrant.submission or "-"),
+            _folder(entrant.submission),
             number(entrant.curve[5]) if entrant.curve else "-",
         ]
         for entrant in table.entrants
@@ -110,3 +111,10 @@ def _explainers(table: Table) -> str:
     headers = ["explainer", "family", "package", "settings", "seeds", "submission", "f at 50%"]
     note = "\n\n`f at 50%` is the mean probability of the prediction with half of the text erased."
     return grid(rows, headers) + note
+
+
+def _folder(submission: str | None) -> str:
+    """Link to the folder of a submission, from a page in `leaderboard/tasks/`."""
+    if submission is None:
+        return "-"
+    return f"[{markdown(submission)}](../../submissions/{quote(submission, safe='')})"

@@ -108,7 +108,7 @@ def _prove_scores(folder: Path, name: str) -> Iterator[Fault]:
 
 def _prove(folder: Path, name: str, entry: Entry, checks: Checks) -> Iterator[Fault]:
     """Prove one record, and measure it again if there is a model."""
-    record, rows, key = _read(folder, name)
+    record, rows, key = read_record(folder, name)
     task = known_task(record.task.name)
     named = (record.task.name, record.task.source, record.task.split)
     if entry.scores and named not in {(one.task, one.source, one.split) for one in entry.scores}:
@@ -136,8 +136,8 @@ def _prove(folder: Path, name: str, entry: Entry, checks: Checks) -> Iterator[Fa
         )
 
 
-def _read(folder: Path, name: str) -> tuple[Record, tuple[Row, ...], str]:
-    """Read a record with its rows, whose file has the record's own name."""
+def read_record(folder: Path, name: str) -> tuple[Record, tuple[Row, ...], str]:
+    """Read a record with its rows, whose file has the record's own name, and their key."""
     path = folder / name
     if path.stat().st_size > LARGEST_RECORD:
         raise FaithbenchError(f"has more than {LARGEST_RECORD} bytes; a record has far fewer")

@@ -10,6 +10,7 @@ import pytest
 from faithbench.errors import FaithbenchError
 from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.collect import find_records, groups_of
+from faithbench.leaderboard.task_page import task_page
 from tests.store import store
 
 VALUES = {"aopc": [0.1, 0.2, 0.3]}
@@ -102,6 +103,15 @@ def test_submissions_have_their_own_names(tmp_path: Path) -> None:
     }
     mine = next(e for e in table.entrants if e.label == "mine")
     assert mine.records == ("submissions/mine/records/sst2/lime-11111111.json",)
+    assert {e.family for e in table.entrants if e.submission} == {"submission"}
+    assert "| [mine](../../submissions/mine) |" in task_page(table)
+
+
+def test_no_name_of_a_submission_can_leave_its_link(tmp_path: Path) -> None:
+    store(tmp_path / "submissions" / "a) <b>[x](..\\" / "records", "lime-11111111", VALUES)
+    (table,) = make_board(tmp_path / "records", tmp_path / "submissions").tables
+    page = task_page(table)
+    assert "](../../submissions/a%29%20%3Cb%3E%5Bx%5D%28..%5C) |" in page and "<b>" not in page
 
 
 def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
