@@ -22,6 +22,7 @@ REACHED = {
     "evinf": 0.58,
     "hatexplain": 0.77,
     "imdb": 0.9,
+    "movies": 0.84,
     "multirc": 0.5,
     "semeval": 0.66,
     "squad": 0.59,
