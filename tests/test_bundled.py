@@ -111,7 +111,7 @@ def test_run_on_twelve_sentences(tmp_path: Path, run_cli: Any) -> None:
         *("run", "--task", "sst2", "--source", "bundled", "--limit", 12, "--device", "cpu"),
         *("--explainer", "lrp-mask,random", "--results", tmp_path / "results"),
     )
-    records = {r.explainer.name: r for r in map(read, (tmp_path / "results").rglob("*.json"))}
+    records = {r.explainer.name: r for r in map(read, (tmp_path / "results").glob("*/*/*.json"))}
     relevance, random = records["lrp-mask"], records["random"]
     for record in (relevance, random):
         assert (record.task.source, record.task.rationale, record.task.n) == (

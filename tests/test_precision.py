@@ -44,8 +44,9 @@ def test_bfloat16_by_hand(tiny_model: Any) -> None:
             moved.append(abs(one[target] - other[target]))
             changed += (one.argmax() == target) != (other.argmax() == target)
     assert found.inputs == 8
-    assert abs(found.largest_shift - max(moved)) < 2e-6
-    assert abs(found.mean_shift - float(np.mean(moved))) < 2e-6
+    # Some processors add up bfloat16 in another order in a batch than alone.
+    assert abs(found.largest_shift - max(moved)) < 2e-4
+    assert abs(found.mean_shift - float(np.mean(moved))) < 2e-4
     assert found.changed_predictions == changed
     assert 1e-5 < found.largest_shift < 0.1
 
