@@ -215,7 +215,7 @@ def _dense(*layers: nn.Module) -> _Dense:
 
 
 def _packs(weight: Tensor) -> bool:
-    # Without AVX-512, plain products and GELU apart are a fifth faster than packed and fused ones.
+    # Without AVX-512, plain products with GELU apart are faster than packed and fused ones.
     return (
         weight.device.type == "cpu"
         and weight.dtype == torch.float32

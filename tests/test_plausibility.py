@@ -237,6 +237,6 @@ def test_scaling_changes_nothing(name: str, example: Words, factor: float) -> No
 def test_the_rationale_itself_is_the_ceiling(example: Words) -> None:
     assert example.rationale is not None
     own = words(example.rationale.astype(float).tolist(), example.rationale.tolist())
-    share = float(own.rationale.mean())  # type: ignore[union-attr]
+    share = float(own.rationale.mean())  # type: ignore[union-attr]  # it has one
     for value in (auprc(own), token_f1(own, share), iou_f1(own, share), saliency_accuracy(own)):
         assert value == pytest.approx(1)

@@ -24,7 +24,7 @@ def chart_library() -> str:
     and of our own lines.
     """
     try:
-        import vl_convert  # noqa: F401
+        import vl_convert  # noqa: F401  # only whether it is there
     except ImportError as error:
         raise FaithbenchError(
             "the page's charts need vl-convert-python, which is not installed; "
