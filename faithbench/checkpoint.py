@@ -14,7 +14,8 @@ from typing import Self
 
 from faithbench.errors import FaithbenchError
 from faithbench.files import replace_file
-from faithbench.rows import Row, Time, parse_lines, parse_rows, times_path, to_header, to_line
+from faithbench.row_files import parse_lines, parse_rows, times_path
+from faithbench.rows import Row, Time, to_header, to_line
 
 if sys.platform != "win32":
     import fcntl

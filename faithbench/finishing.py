@@ -18,7 +18,8 @@ from faithbench.probes import asked
 from faithbench.rationales import readings
 from faithbench.records import Record, SpanFacts, TimingFacts, write
 from faithbench.reporting import make_record
-from faithbench.rows import Row, add_values, times_path
+from faithbench.row_files import times_path
+from faithbench.rows import Row, add_values
 from faithbench.selection import Chosen
 from faithbench.speed import measure_alone, spread
 from faithbench.types import Encoding

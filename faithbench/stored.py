@@ -11,7 +11,8 @@ from pathlib import Path
 from faithbench.errors import FaithbenchError, unknown
 from faithbench.files import slug
 from faithbench.records import Record, read
-from faithbench.rows import Row, read_rows
+from faithbench.row_files import read_rows
+from faithbench.rows import Row
 from faithbench.selection import parse_explainers
 from faithbench.terms import Terms, terms_of
 

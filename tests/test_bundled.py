@@ -16,7 +16,7 @@ from faithbench.data import Dataset, load_dataset
 from faithbench.evaluation import accuracy
 from faithbench.models import Model, load_model
 from faithbench.records import read
-from faithbench.rows import read_rows
+from faithbench.row_files import read_rows
 from faithbench.tasks import Task, load_task
 from faithbench.weights import BASE_SHA256, BUNDLED
 

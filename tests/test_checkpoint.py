@@ -16,7 +16,7 @@ from faithbench import checkpoint
 from faithbench.checkpoint import open_rows
 from faithbench.errors import FaithbenchError
 from faithbench.files import replace_file
-from faithbench.rows import read_rows, times_path
+from faithbench.row_files import read_rows, times_path
 from tests.builders import HEAD, KEY, LINE, line, row
 
 

@@ -1,37 +1,21 @@
-"""Rows: numbers rounded and checked as they are made, files checked as they are read."""
+"""Rows: numbers rounded and checked as they are made, and one line for each."""
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from faithbench.checkpoint import open_rows
 from faithbench.errors import FaithbenchError
-from faithbench.rows import Row, read_rows, times_path
+from faithbench.rows import Row, to_header, to_line
 from tests.builders import HEAD, KEY, LINE, row
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "sst2.random-0.jsonl"
-
-
-def test_one_row_is_this_line(path: Path) -> None:
-    with open_rows(path, KEY) as file:
-        assert file.done == {}
-        file.append([(row(), 0.25)])
-        assert file.done == {"e1": row()} and file.seconds == {"e1": 0.25}
-    assert path.read_bytes() == HEAD + LINE
-    times = path.parent / "sst2.random-0.times.jsonl"
-    assert times_path(path) == times
-    assert times.read_bytes() == b'{"id":"e1","seconds":0.25}\n'
+def test_one_row_is_this_line() -> None:
+    assert to_header(KEY) == HEAD
+    assert to_line(row()) == LINE
 
 
 def test_numbers_are_rounded_when_a_row_is_made() -> None:
@@ -65,42 +49,3 @@ def test_rows_are_closed_and_frozen() -> None:
         Row.model_validate({**row().model_dump(), "words": []})
     with pytest.raises(ValidationError, match="frozen"):
         row().target = 2
-
-
-def test_reading_checks_the_file(path: Path) -> None:
-    with pytest.raises(
-        FaithbenchError, match=r"cannot read rows file .*: No such file.*beside its"
-    ):
-        read_rows(path)
-    path.write_bytes(HEAD + LINE)
-    assert read_rows(path, hashlib.sha256(HEAD + LINE).hexdigest()) == (row(),)
-    with pytest.raises(FaithbenchError, match=r"has sha256 [0-9a-f]{64}, its record says 00; rest"):
-        read_rows(path, "00")
-    for torn in (HEAD + LINE[:-1], HEAD + LINE + b"{\n", HEAD[:-1], b""):
-        path.write_bytes(torn)
-        with pytest.raises(FaithbenchError, match="ends in half a line; run the cell again"):
-            read_rows(path)
-        assert path.read_bytes() == torn, "reading changes nothing"
-
-
-finite = st.floats(allow_nan=False, allow_infinity=False)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.text(), st.lists(st.tuples(st.text(), finite)), st.dictionaries(st.text(), finite))
-def test_any_row_survives(
-    tmp_path_factory: pytest.TempPathFactory,
-    example: str,
-    scored: list[tuple[str, float]],
-    values: dict[str, float],
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.jsonl"
-    tokens, scores = [token for token, _ in scored], [score for _, score in scored]
-    made = row(example, tokens=tokens, scores=scores, values=values)
-    with open_rows(path, KEY, fresh=True) as file:
-        file.append([(made, 0.0)])
-    before = path.read_bytes()
-    assert read_rows(path) == (made,)
-    with open_rows(path, KEY) as file:
-        file.finish([made])
-    assert path.read_bytes() == before

@@ -30,7 +30,7 @@ from faithbench.errors import FaithbenchError
 from faithbench.forward import engine_of
 from faithbench.metrics import find_metrics
 from faithbench.records import read
-from faithbench.rows import read_rows
+from faithbench.row_files import read_rows
 from faithbench.run import run
 from faithbench.selection import find_explainers
 from tests.builders import make_task, put

@@ -14,7 +14,8 @@ from faithbench.errors import FaithbenchError
 from faithbench.files import reason, replace_file
 from faithbench.leaderboard.collect import record_files
 from faithbench.records import RowsFacts, dumps, read
-from faithbench.rows import Row, read_bytes, read_keyed_rows, to_header, to_line
+from faithbench.row_files import read_bytes, read_keyed_rows
+from faithbench.rows import Row, to_header, to_line
 
 
 @dataclass(frozen=True)

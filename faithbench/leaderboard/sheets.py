@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from faithbench.errors import FaithbenchError
-from faithbench.rows import Row, read_rows
+from faithbench.row_files import read_rows
+from faithbench.rows import Row
 from faithbench.stored import Stored
 from faithbench.terms import Terms, terms_of
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from faithbench.data import Dataset, load_dataset
 from faithbench.errors import FaithbenchError
 from faithbench.records import Record, read
-from faithbench.rows import Row, parse_rows, read_rows
+from faithbench.row_files import parse_rows, read_rows
+from faithbench.rows import Row
 from faithbench.submissions.entry import Entry, read_entry
 from faithbench.submissions.faults import Fault
 from faithbench.submissions.names import files_of

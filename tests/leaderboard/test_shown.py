@@ -9,7 +9,8 @@ from typing import Any
 
 from faithbench.leaderboard.board import Shown
 from faithbench.leaderboard.build import make_board
-from faithbench.rows import Row, read_rows, to_header, to_line
+from faithbench.row_files import read_rows
+from faithbench.rows import Row, to_header, to_line
 from tests.builders import KEY
 from tests.store import store
 

@@ -192,7 +192,7 @@ def test_a_value_that_adds_up_is_still_measured_again(
 ) -> None:
     from faithbench.aggregates import metric_facts
     from faithbench.metrics import METRICS
-    from faithbench.rows import read_rows
+    from faithbench.row_files import read_rows
 
     folder = copy()
     change_row(folder, lambda row: row["values"].update({name: 0.777}))

@@ -8,7 +8,7 @@ import pytest
 
 from faithbench.errors import FaithbenchError
 from faithbench.records import read
-from faithbench.rows import read_rows
+from faithbench.row_files import read_rows
 from faithbench.submissions.commands import check_command, run_command, score_command
 from faithbench.submissions.sandbox import Limits
 from faithbench.submissions.scaffold import new_submission
