@@ -37,25 +37,24 @@ def tie_groups(adjusted: PValues, alpha: float = ALPHA) -> list[frozenset[int]]:
             f"tie letters need a p value for every pair of {size} explainers, found rows of "
             f"{sorted({len(row) for row in adjusted})}; give a square matrix"
         )
-    groups = [frozenset(range(size))] if size else []
+    groups = [(1 << size) - 1] if size else []
     for i in range(size):
         for j in range(i + 1, size):
             p = adjusted[i][j]
             if p is not None and p < alpha:
                 groups = _insert(groups, i, j)
-    return sorted(groups, key=sorted)
+    found = [frozenset(row for row in range(size) if group >> row & 1) for group in groups]
+    return sorted(found, key=sorted)
 
 
-def _insert(groups: Sequence[frozenset[int]], i: int, j: int) -> list[frozenset[int]]:
-    pair = {i, j}
-    kept = [group for group in groups if not pair <= group]
-    halves = [group - {one} for group in groups if pair <= group for one in (i, j)]
-    # A half inside another half has the other's missing row too, so only equal ones can meet.
-    return kept + [
-        half
-        for half in dict.fromkeys(halves)
-        if not any(half <= group for group in kept) and not any(half < other for other in halves)
-    ]
+def _insert(groups: Sequence[int], i: int, j: int) -> list[int]:
+    """Split the groups that hold both rows; a group is a number with a bit for each row."""
+    pair = 1 << i | 1 << j
+    kept = [group for group in groups if group & pair != pair]
+    whole = [group for group in groups if group & pair == pair]
+    halves = [group & ~(1 << one) for group in whole for one in (i, j)]
+    # No half lies inside another: no group lies inside another, and `kept` has one row at most.
+    return kept + [half for half in halves if not any(half & group == half for group in kept)]
 
 
 def _letter(place: int) -> str:

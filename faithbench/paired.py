@@ -29,8 +29,8 @@ def paired_tests(columns: Sequence[Column], pairs: Sequence[tuple[int, int]]) ->
     """
     if not pairs:
         return []
-    arrays = np.array([_array(column) for column in columns])
-    zero_one = [is_zero_one(column) for column in columns]
+    arrays = np.array(columns, dtype=float)  # None becomes NaN
+    zero_one = ((arrays == 0) | (arrays == 1) | np.isnan(arrays)).all(axis=1).tolist()
     first, second = np.array(pairs).T
     # Rounded, so that the last bit of a subtraction does not break a tie of equal differences.
     changes = np.round(arrays[first] - arrays[second], 12)
@@ -47,7 +47,9 @@ def paired_tests(columns: Sequence[Column], pairs: Sequence[tuple[int, int]]) ->
             name: TestName = "McNemar" if by_coin else "signed-rank"
             found[place] = PairedTest(None, 0.0, counts[place], why_none(counts[place]), name)
     for (by_coin, n), places in waiting.items():
-        rows = changes[places][~missing[places]].reshape(len(places), n)
+        rows = changes[places]
+        if n < rows.shape[1]:
+            rows = rows[~missing[places]].reshape(len(places), n)
         tests = _mcnemar_tests(rows) if by_coin else signed_ranks(rows)
         found |= dict(zip(places, tests, strict=True))
     return [found[place] for place in range(len(pairs))]
@@ -120,7 +122,3 @@ def rank_sum(first: Column, second: Column) -> PairedTest:
     higher = float(rankdata([*one, *other])[: len(one)].sum()) - lowest
     effect = 2 * higher / (len(one) * len(other)) - 1
     return PairedTest(float(ranksums(one, other).pvalue), effect, n, name="rank-sum")
-
-
-def _array(column: Column) -> Floats:
-    return np.array([np.nan if value is None else value for value in column], dtype=float)

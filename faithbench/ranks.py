@@ -10,6 +10,7 @@ import numpy as np
 
 from faithbench.errors import FaithbenchError
 from faithbench.stats import ALPHA, Column
+from faithbench.studentized_range import critical_width, tail
 from faithbench.types import Floats
 
 
@@ -58,13 +59,11 @@ def rank_test(
         return RankTest(known, mean_ranks, left_out, reason=reason)
     if np.ptp(ranks) == 0:
         return RankTest(known, mean_ranks, left_out, reason="all ranks are equal")
-    from scipy.stats import friedmanchisquare
-
     return RankTest(
         known,
         mean_ranks,
         left_out,
-        float(friedmanchisquare(*ranks.T).pvalue),
+        _friedman(ranks),
         critical_difference(explainers, tasks, alpha),
         nemenyi(means, tasks),
     )
@@ -72,33 +71,41 @@ def rank_test(
 
 def average_ranks(values: Sequence[float], higher_is_better: bool) -> list[float]:
     """Rank values, the best 1; equal ones share the mean of their ranks."""
-    from scipy.stats import rankdata
-
     # Rounded, so that the last bit of a mean does not break a tie.
     rounded = np.round(values, 12)
-    ranks: list[float] = rankdata(-rounded if higher_is_better else rounded).tolist()
+    _, places, counts = np.unique(
+        -rounded if higher_is_better else rounded, return_inverse=True, return_counts=True
+    )
+    ranks: list[float] = (np.cumsum(counts) - (counts - 1) / 2)[places].tolist()
     return ranks
+
+
+def _friedman(ranks: Floats) -> float:
+    """Return the p value of Friedman's test of ranks, a row per task, corrected for ties."""
+    from scipy.special import chdtrc
+
+    tasks, explainers = ranks.shape
+    counts = [np.unique(row, return_counts=True)[1] for row in ranks]
+    tied = sum(float((own**3 - own).sum()) for own in counts)
+    most = tasks * explainers * (explainers + 1)
+    spread = 12 / most * float((ranks.sum(axis=0) ** 2).sum()) - 3 * tasks * (explainers + 1)
+    correction = 1 - tied / (most * (explainers - 1))
+    return float(chdtrc(explainers - 1, spread / correction))
 
 
 def critical_difference(explainers: int, tasks: int, alpha: float = ALPHA) -> float:
     """Return how far two mean ranks must lie apart: q sqrt(k (k + 1) / 6 N) (Demsar 2006)."""
-    from scipy.stats import studentized_range
-
-    q = float(studentized_range.ppf(1 - alpha, explainers, math.inf)) / math.sqrt(2)
-    return q * _spread(explainers, tasks)
+    return critical_width(alpha, explainers) / math.sqrt(2) * _spread(explainers, tasks)
 
 
 def nemenyi(mean_ranks: Sequence[float] | Floats, tasks: int) -> tuple[tuple[float, ...], ...]:
     """Return the p value of every pair of mean ranks; 1 on the diagonal."""
-    from scipy.stats import studentized_range
-
     means, explainers = np.asarray(mean_ranks), len(mean_ranks)
     gaps = np.round(np.abs(means[:, None] - means[None]), 12)
-    # Each tail is a numerical integral, and many gaps are equal.
+    # Each tail is an integral, and many gaps are equal.
     distinct, places = np.unique(gaps, return_inverse=True)
     scaled = distinct * math.sqrt(2) / _spread(explainers, tasks)
-    tails = studentized_range.sf(scaled, explainers, math.inf)
-    p = np.clip(np.where(distinct == 0, 1.0, tails), 0, 1)[places.reshape(gaps.shape)]
+    p = np.where(distinct == 0, 1.0, tail(scaled, explainers))[places.reshape(gaps.shape)]
     return tuple(map(tuple, p.tolist()))
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -51,10 +50,10 @@ def _resampled_means(data: Floats, seed: int) -> Floats:
     return np.concatenate([data[draw].mean(axis=1) for draw in draws])
 
 
-@dataclass(frozen=True)
-class PairedTest:
+class PairedTest(NamedTuple):
     """A test of two explainers: p value and effect, or the reason why there is none.
 
+    A tuple, which is made in a third of a dataclass's time: a leaderboard has 100000 and more.
     `effect` is a rank-biserial correlation: +1 if the first is always the higher.
     """
 
@@ -135,9 +134,10 @@ def why_none(n: int) -> str:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust p values for many tests (Holm-Bonferroni): step-down, monotone, at most 1."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, highest = [0.0] * len(p_values), 0.0
-    for place, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted
+    given = np.array(p_values, dtype=float)
+    order = np.argsort(given, kind="stable")
+    stepped = np.minimum(1.0, np.arange(len(given), 0, -1) * given[order])
+    adjusted = np.empty_like(given)
+    adjusted[order] = np.maximum.accumulate(stepped)
+    found: list[float] = adjusted.tolist()
+    return found

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 from faithbench.errors import FaithbenchError
 from faithbench.letters import letters
@@ -14,8 +15,7 @@ from faithbench.rounding import significant
 from faithbench.stats import ALPHA, Column, PairedTest, holm
 
 
-@dataclass(frozen=True)
-class Duel:
+class Duel(NamedTuple):
     """Two explainers of a table: their test, and its p after Holm over the whole table."""
 
     first: str
@@ -70,7 +70,8 @@ def tournament(
     )
     present = [name for name in order if means[name] is not None]
     best = present[0] if present and higher_is_better is not None else None
-    against = {duel.second: duel.adjusted for duel in duels if duel.first == best}
+    # The best comes first of all, and so do its duels.
+    against = {duel.second: duel.adjusted for duel in duels[: len(order) - 1] if best is not None}
     ties = [n for n in present if n in against and not _below(against[n], alpha)]
     found = _letters(present, order, dict(zip(pairs, duels, strict=True)), alpha)
     return Tournament(

@@ -13,7 +13,7 @@ from faithbench.leaderboard.collect import Contender, Group
 from faithbench.leaderboard.intervals import summaries
 from faithbench.metrics import FAMILIES, METRICS
 from faithbench.records import Record
-from faithbench.rounding import decimals, significant
+from faithbench.rounding import all_decimals, all_significant, decimals
 from faithbench.tournament import Duel, tournament
 
 
@@ -104,23 +104,22 @@ def _column(
             "version": kind.version,
             "proxy": kind.proxy,
             "cells": cells,
-            "pairs": tuple(_pair(duel) for duel in result.duels),
+            "pairs": _pairs(result.duels),
         }
     )
 
 
-def _pair(duel: Duel) -> Pair:
-    test = duel.test
-    return Pair(
-        first=duel.first,
-        second=duel.second,
-        test=test.name,
-        n=test.n,
-        p=None if test.p is None else significant(test.p, 4),
-        adjusted=None if duel.adjusted is None else significant(duel.adjusted, 4),
-        effect=round(test.effect, 4) + 0.0,
-        reason=test.reason,
-    )
+def _pairs(duels: Sequence[Duel]) -> tuple[Pair, ...]:
+    """Round the tests of all pairs; who was not tested has neither p."""
+    found = iter(all_significant([test.p for _, _, test, _ in duels if test.p is not None], 4))
+    after = iter(all_significant([duel[3] for duel in duels if duel[3] is not None], 4))
+    effects = all_decimals([test.effect for _, _, test, _ in duels], 4)
+    made = []
+    for (first, second, test, adjusted), effect in zip(duels, effects, strict=True):
+        p = None if test.p is None else next(found)
+        holm = None if adjusted is None else next(after)
+        made.append(Pair(first, second, test.name, test.n, p, holm, effect, test.reason))
+    return tuple(made)
 
 
 def _key(kind: Kind, names: Sequence[str]) -> str:

@@ -22,7 +22,8 @@ def summaries(columns: Sequence[Column]) -> list[Summary]:
     What a draw makes of a column depends on the number of values alone, so that columns of as
     many values share their draws.
     """
-    present = [np.array([v for v in column if v is not None], dtype=float) for column in columns]
+    arrays = [np.array(column, dtype=float) for column in columns]  # None becomes NaN
+    present = [values[~np.isnan(values)] for values in arrays]
     found: dict[int, Summary] = {}
     for n in sorted({len(values) for values in present}):
         places = [place for place, values in enumerate(present) if len(values) == n]
@@ -32,7 +33,7 @@ def summaries(columns: Sequence[Column]) -> list[Summary]:
         means = np.stack([present[place] for place in places]) @ _weights(n)
         low, high = _ends(means)
         for place, ends in zip(places, zip(low, high, strict=True), strict=True):
-            mean = significant(math.fsum(present[place]) / n, 12)
+            mean = significant(math.fsum(present[place].tolist()) / n, 12)
             interval = (significant(ends[0], 12), significant(ends[1], 12))
             found[place] = (mean, interval, n, len(columns[place]) - n)
     return [found[place] for place in range(len(columns))]
