@@ -27,9 +27,9 @@ def letters(adjusted: PValues, alpha: float = ALPHA) -> list[str]:
 def tie_groups(adjusted: PValues, alpha: float = ALPHA) -> list[frozenset[int]]:
     """Return the largest groups of rows without a significant difference inside, first row first.
 
-    Insert and absorb (Piepho 2004): start with one group of all; split each group that holds a
-    significant pair into one without the first and one without the second; drop groups inside
-    others.
+    Row by row: a new row joins the part of each group that it is tied with, and a group stays
+    as it was if that is not all of it. Of the new groups, those inside others are dropped. So
+    insert and absorb (Piepho 2004) ends too, which goes pair by pair.
     """
     size = len(adjusted)
     if any(len(row) != size for row in adjusted):
@@ -37,24 +37,18 @@ def tie_groups(adjusted: PValues, alpha: float = ALPHA) -> list[frozenset[int]]:
             f"tie letters need a p value for every pair of {size} explainers, found rows of "
             f"{sorted({len(row) for row in adjusted})}; give a square matrix"
         )
-    groups = [(1 << size) - 1] if size else []
-    for i in range(size):
-        for j in range(i + 1, size):
-            p = adjusted[i][j]
-            if p is not None and p < alpha:
-                groups = _insert(groups, i, j)
+    groups: list[int] = []
+    for row, own in enumerate(adjusted):
+        tied = sum(1 << i for i, p in enumerate(own[:row]) if p is None or p >= alpha)
+        kept = [group for group in groups if group & ~tied]
+        groups = kept + _outermost({group & tied | 1 << row for group in groups} or {1 << row})
     found = [frozenset(row for row in range(size) if group >> row & 1) for group in groups]
     return sorted(found, key=sorted)
 
 
-def _insert(groups: Sequence[int], i: int, j: int) -> list[int]:
-    """Split the groups that hold both rows; a group is a number with a bit for each row."""
-    pair = 1 << i | 1 << j
-    kept = [group for group in groups if group & pair != pair]
-    whole = [group for group in groups if group & pair == pair]
-    halves = [group & ~(1 << one) for group in whole for one in (i, j)]
-    # No half lies inside another: no group lies inside another, and `kept` has one row at most.
-    return kept + [half for half in halves if not any(half & group == half for group in kept)]
+def _outermost(groups: set[int]) -> list[int]:
+    """Drop groups inside others; a group is a number with a bit for each of its rows."""
+    return [one for one in groups if not any(one != o and one & o == one for o in groups)]
 
 
 def _letter(place: int) -> str:

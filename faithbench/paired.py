@@ -21,11 +21,14 @@ from faithbench.stats import (
 from faithbench.types import Floats
 
 
-def paired_tests(columns: Sequence[Column], pairs: Sequence[tuple[int, int]]) -> list[PairedTest]:
+def paired_tests(
+    columns: Sequence[Column | Floats], pairs: Sequence[tuple[int, int]]
+) -> list[PairedTest]:
     """Test pairs of columns: McNemar where all values of both are 0 or 1, else signed ranks.
 
-    A column has one value per example, in the same order. Whole tables go at once, because
-    thousands of single calls would take most of a leaderboard's time.
+    A column has one value per example, in the same order, None or NaN where missing.
+    Whole tables go at once, because thousands of single calls would take most of a leaderboard's
+    time.
     """
     if not pairs:
         return []

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+import numpy as np
+
 from faithbench.errors import FaithbenchError
 from faithbench.letters import letters
 from faithbench.paired import paired_tests
 from faithbench.rounding import significant
 from faithbench.stats import ALPHA, Column, PairedTest, holm
+from faithbench.types import Floats
 
 
 class Duel(NamedTuple):
@@ -51,18 +54,20 @@ class Tournament:
 
 
 def tournament(
-    table: Mapping[str, Column], higher_is_better: bool | None, alpha: float = ALPHA
+    table: Mapping[str, Column | Floats], higher_is_better: bool | None, alpha: float = ALPHA
 ) -> Tournament:
     """Test every pair of explainers on paired values, Holm-Bonferroni over all pairs.
 
-    `table` has an explainer's values, one per example in the same order, None where missing.
+    `table` has an explainer's values, one per example in the same order, None where missing (NaN
+    in an array).
     """
     _check(table)
-    means = {name: _mean(values) for name, values in table.items()}
+    arrays = {name: np.asarray(values, dtype=float) for name, values in table.items()}
+    means = {name: _mean(values) for name, values in arrays.items()}
     sign = 1 if higher_is_better is False else -1
     order = sorted(means, key=lambda name: (*_place(means[name], sign), name))
     pairs = list(combinations(range(len(order)), 2))
-    tests = paired_tests([table[name] for name in order], pairs)
+    tests = paired_tests([arrays[name] for name in order], pairs)
     adjusted = iter(holm([test.p for test in tests if test.p is not None]))
     duels = tuple(
         Duel(order[i], order[j], test, None if test.p is None else next(adjusted))
@@ -99,8 +104,8 @@ def _below(p: float | None, alpha: float) -> bool:
     return p is not None and p < alpha
 
 
-def _mean(values: Column) -> float | None:
-    present = [value for value in values if value is not None]
+def _mean(values: Floats) -> float | None:
+    present = values[~np.isnan(values)].tolist()
     return significant(math.fsum(present) / len(present), 12) if present else None
 
 
@@ -108,7 +113,7 @@ def _place(mean: float | None, sign: int) -> tuple[bool, float]:
     return (True, 0.0) if mean is None else (False, sign * mean)
 
 
-def _check(table: Mapping[str, Column]) -> None:
+def _check(table: Mapping[str, Column | Floats]) -> None:
     lengths = {name: len(values) for name, values in table.items()}
     if len(set(lengths.values())) > 1:
         raise FaithbenchError(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from faithbench.entrants import Entrant
 from faithbench.errors import FaithbenchError
 from faithbench.leaderboard.labels import labels_of
@@ -14,6 +16,7 @@ from faithbench.leaderboard.sheets import Sheet, read_sheet
 from faithbench.records import Record, read
 from faithbench.stored import Stored
 from faithbench.terms import Terms
+from faithbench.types import Floats
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,12 @@ class Contender:
         """Return its first record."""
         return self.records[0]
 
-    def values(self, metric: str) -> list[float | None]:
+    def values(self, metric: str) -> Floats:
         """Return one value per example, in the order of the sorted ids: the mean over seeds."""
         if len(self.sheets) == 1:
             return self.sheets[0].values[metric]
         entrant = Entrant(self.label, tuple(sheet.stored for sheet in self.sheets))
-        return entrant.values(metric, self.sheets[0].ids)
+        return np.array(entrant.values(metric, self.sheets[0].ids), dtype=float)
 
 
 @dataclass(frozen=True)

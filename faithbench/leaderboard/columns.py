@@ -15,6 +15,7 @@ from faithbench.metrics import FAMILIES, METRICS
 from faithbench.records import Record
 from faithbench.rounding import all_decimals, all_significant, decimals
 from faithbench.tournament import Duel, tournament
+from faithbench.types import Floats
 
 
 class Kind(NamedTuple):
@@ -76,9 +77,7 @@ def _kinds(record: Record) -> dict[str, Kind]:
     }
 
 
-def _column(
-    kind: Kind, key: str, table: Mapping[str, Sequence[float | None]], people: Collection[str]
-) -> Column:
+def _column(kind: Kind, key: str, table: Mapping[str, Floats], people: Collection[str]) -> Column:
     """Summarise all, and test all but `people`, who are a yardstick and come last."""
     result = tournament({k: v for k, v in table.items() if k not in people}, kind.higher_is_better)
     found = dict(zip(table, summaries(list(table.values())), strict=True))

@@ -9,26 +9,27 @@ from functools import lru_cache
 import numpy as np
 
 from faithbench.rounding import significant
-from faithbench.stats import RESAMPLES, Column, Summary, summarise
+from faithbench.stats import RESAMPLES, Summary, summarise
 from faithbench.types import Floats
 
 MOST = 1000
 """Up to so many values the draws are kept as a matrix of weights."""
 
 
-def summaries(columns: Sequence[Column]) -> list[Summary]:
+def summaries(columns: Sequence[Floats]) -> list[Summary]:
     """Summarise columns as `stats.summarise` does: same seed, same draws, all in one product.
 
     What a draw makes of a column depends on the number of values alone, so that columns of as
-    many values share their draws.
+    many values share their draws. A missing value is NaN.
     """
-    arrays = [np.array(column, dtype=float) for column in columns]  # None becomes NaN
-    present = [values[~np.isnan(values)] for values in arrays]
+    present = [values[~np.isnan(values)] for values in columns]
     found: dict[int, Summary] = {}
     for n in sorted({len(values) for values in present}):
         places = [place for place, values in enumerate(present) if len(values) == n]
         if not 1 < n <= MOST:
-            found |= {place: summarise(columns[place]) for place in places}
+            for place in places:
+                mean, interval, _, _ = summarise(present[place].tolist())
+                found[place] = (mean, interval, n, len(columns[place]) - n)
             continue
         means = np.stack([present[place] for place in places]) @ _weights(n)
         low, high = _ends(means)

@@ -14,6 +14,7 @@ from faithbench.row_files import read_rows
 from faithbench.rows import Row
 from faithbench.stored import Stored
 from faithbench.terms import Terms, terms_of
+from faithbench.types import Floats
 
 STEPS = 9
 """So many shares of a text are erased for a curve: 10, 20, ..., 90%."""
@@ -23,6 +24,7 @@ STEPS = 9
 class Sheet:
     """A record with its terms and values: one per example, in the order of the sorted `ids`.
 
+    A missing value is NaN, so that the values of a metric are one array.
     `curve` is the mean probability as more is erased, over the examples that have a curve;
     `scored` are the rows that keep tokens and scores, by id.
     """
@@ -30,7 +32,7 @@ class Sheet:
     stored: Stored
     terms: Terms
     ids: tuple[str, ...]
-    values: dict[str, list[float | None]]
+    values: dict[str, Floats]
     curve: tuple[float, ...]
     scored: dict[str, Row]
 
@@ -41,18 +43,20 @@ def read_sheet(stored: Stored) -> Sheet:
     rows = read_rows(stored.path.with_name(record.rows.file), record.rows.sha256)
     ordered = sorted(rows, key=lambda row: row.id)
     try:
-        values = {name: [row.values[name] for row in ordered] for name in record.metrics}
+        found = [[row.values[name] for name in record.metrics] for row in ordered]
     except KeyError as error:
         raise FaithbenchError(
             f"record {stored.path} holds metric {error}, which some of its rows do not have; "
             "restore the files or run the cell again"
         ) from error
+    # A row per metric: each is read as a whole, over and over.
+    table = np.array(found, dtype=float).reshape(len(ordered), len(record.metrics)).T.copy()
     curves = [(row.probability, *row.curve) for row in ordered if len(row.curve) == STEPS]
     return Sheet(
         stored,
         terms_of(record, ordered),
         tuple(row.id for row in ordered),
-        values,
+        dict(zip(record.metrics, table, strict=True)),
         tuple(np.mean(curves, axis=0).tolist()) if curves else (),
         {row.id: row for row in ordered if row.tokens},
     )

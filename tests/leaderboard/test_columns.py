@@ -122,7 +122,8 @@ def test_intervals_are_those_of_the_plain_bootstrap() -> None:
     rng = np.random.default_rng(1)
     columns = [rng.normal(size=n).tolist() for n in (40, 40, 7, 1, 0, 1200)]
     columns[1][3] = None
-    for found, column in zip(summaries(columns), columns, strict=True):
+    arrays = [np.array(column, dtype=float) for column in columns]
+    for found, column in zip(summaries(arrays), columns, strict=True):
         mean, ends, n, skipped = summarise(column)
         assert found[0] == mean and found[2:] == (n, skipped)
         assert found[1] == (ends and pytest.approx(ends, rel=1e-10))
