@@ -24,12 +24,12 @@ def parse_json(text: str) -> object:
 
 
 def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    seen: dict[str, object] = {}
-    for key, value in pairs:
-        if key in seen:
-            raise ValueError(f"key {key!r} appears twice")
-        seen[key] = value
-    return seen
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise ValueError(f"key {twice!r} appears twice")
+    return found
 
 
 def _refuse(literal: str) -> float:

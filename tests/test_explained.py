@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -28,8 +29,9 @@ OTHER = [[-4, 3, 0, -1, 5], [1, 4, 0, 2, -1], [2, 0.5]]
 def table(tiny_model: Any) -> Explained:
     encodings = [encode(tiny_model(), example) for example in EXAMPLES]
     rows = [
-        row(e.id, tokens=["t"] * len(first), scores=first).model_copy(
-            update={"more_scores": (tuple(map(float, second)),)}
+        msgspec.structs.replace(
+            row(e.id, tokens=["t"] * len(first), scores=first),
+            more_scores=(tuple(map(float, second)),),
         )
         for e, first, second in zip(EXAMPLES, SCORES, OTHER, strict=True)
     ]

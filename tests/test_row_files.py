@@ -56,7 +56,9 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path.write_bytes(gzip.compress(b"\n" * (3 << 20)))
     with pytest.raises(FaithbenchError, match="holds more than 2 MB unpacked, which is refused"):
         read_rows(path)
-    for broken in (b"no gzip", gzip.compress(b"x" * 100)[:-9]):
+    whole = gzip.compress(b"x" * 100)
+    wrong_sum = whole[:-8] + bytes([whole[-8] ^ 1]) + whole[-7:]
+    for broken in (b"no gzip", b"", whole[:-9], whole[:-1], wrong_sum, whole + whole, whole + b"x"):
         path.write_bytes(broken)
         with pytest.raises(FaithbenchError, match=r"is not a whole gzip file: .*; restore it"):
             read_rows(path)

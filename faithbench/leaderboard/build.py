@@ -29,18 +29,24 @@ _OWN = ("tasks/*.md", "tables/*.tex")
 
 def make_board(records: Path, submissions: Path) -> Board:
     """Read all records and work out the board."""
+    found = find_records(records, submissions)
+    tables = tables_of(groups_of(found))
+    rankings = rankings_of(tables)
+    return Board(
+        board_schema=1,
+        digest=digest_of(found),
+        records=len(found),
+        tables=tables,
+        rankings=rankings,
+        pareto=pareto_of(tables, rankings),
+    )
+
+
+def build(records: Path, submissions: Path) -> tuple[Board, Files]:
+    """Read all records, and return the board and every file of the leaderboard."""
     with _no_collection():
-        found = find_records(records, submissions)
-        tables = tables_of(groups_of(found))
-        rankings = rankings_of(tables)
-        return Board(
-            board_schema=1,
-            digest=digest_of(found),
-            records=len(found),
-            tables=tables,
-            rankings=rankings,
-            pareto=pareto_of(tables, rankings),
-        )
+        board = make_board(records, submissions)
+        return board, render(board)
 
 
 @contextmanager
@@ -71,7 +77,7 @@ def render(board: Board) -> Files:
 
 def board_json(board: Board) -> str:
     """Return the board as JSON, keys sorted, one table to a line so that changes show."""
-    data = board.model_dump()
+    data = dict(board)
     tables = ",\n".join(_compact(table) for table in data.pop("tables"))
     # `tables` is the last key of all, also in the alphabet.
     head = ",\n".join(f"{_compact(key)}:{_compact(data[key])}" for key in sorted(data))
@@ -139,6 +145,8 @@ def _schema() -> str:
 
 
 def _compact(data: object) -> str:
+    """Return compact JSON; facts become objects of their fields as they are met."""
     return json.dumps(
-        data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+        data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False,
+        default=dict,
+    )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ class Contender:
         """Say whether this is the rationale that people marked: a yardstick, not a method."""
         return self.first.explainer.name == "human"
 
-    @property
+    @cached_property
     def records(self) -> tuple[Record, ...]:
         """Return its records, which differ in their seeds alone."""
         return tuple(sheet.stored.record for sheet in self.sheets)

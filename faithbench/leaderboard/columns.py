@@ -13,7 +13,7 @@ from faithbench.leaderboard.collect import Contender, Group
 from faithbench.leaderboard.intervals import summaries
 from faithbench.metrics import FAMILIES, METRICS
 from faithbench.records import Record
-from faithbench.rounding import all_decimals, all_significant, decimals
+from faithbench.rounding import all_significant, decimals
 from faithbench.tournament import Duel, tournament
 from faithbench.types import Floats
 
@@ -109,16 +109,15 @@ def _column(kind: Kind, key: str, table: Mapping[str, Floats], people: Collectio
 
 
 def _pairs(duels: Sequence[Duel]) -> tuple[Pair, ...]:
-    """Round the tests of all pairs; who was not tested has neither p."""
-    found = iter(all_significant([test.p for _, _, test, _ in duels if test.p is not None], 4))
-    after = iter(all_significant([duel[3] for duel in duels if duel[3] is not None], 4))
-    effects = all_decimals([test.effect for _, _, test, _ in duels], 4)
-    made = []
-    for (first, second, test, adjusted), effect in zip(duels, effects, strict=True):
-        p = None if test.p is None else next(found)
-        holm = None if adjusted is None else next(after)
-        made.append(Pair(first, second, test.name, test.n, p, holm, effect, test.reason))
-    return tuple(made)
+    """Return the tests of all pairs, rounded."""
+    ps = all_significant([duel.test.p for duel in duels], 4)
+    after = all_significant([duel.adjusted for duel in duels], 4)
+    return tuple(
+        Pair(first, second, test, n, p, adjusted, round(effect, 4) + 0.0, reason)
+        for (first, second, (_, effect, n, reason, test), _), p, adjusted in zip(
+            duels, ps, after, strict=True
+        )
+    )
 
 
 def _key(kind: Kind, names: Sequence[str]) -> str:

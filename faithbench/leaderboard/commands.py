@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from faithbench.errors import FaithbenchError
-from faithbench.leaderboard.build import differences, make_board, render, write_files
+from faithbench.leaderboard.build import build, differences, write_files
 from faithbench.leaderboard.text import counted
 
 
@@ -34,8 +34,8 @@ def run_command(
 
 def build_command(*, records: Path, submissions: Path, out: Path) -> None:
     """Write the leaderboard and say what changed."""
-    board = make_board(records, submissions)
-    changed = write_files(render(board), out)
+    board, files = build(records, submissions)
+    changed = write_files(files, out)
     console = Console(highlight=False)
     for name in changed:
         console.print(f"{out / name}", soft_wrap=True, markup=False)
@@ -46,8 +46,8 @@ def build_command(*, records: Path, submissions: Path, out: Path) -> None:
 
 def check_command(*, records: Path, submissions: Path, out: Path) -> None:
     """Build in memory and fail if the files there are others."""
-    board = make_board(records, submissions)
-    found = differences(render(board), out)
+    board, files = build(records, submissions)
+    found = differences(files, out)
     console = Console(highlight=False)
     for line in found:
         console.print(line, soft_wrap=True, markup=False)

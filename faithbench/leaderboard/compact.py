@@ -8,7 +8,7 @@ from typing import Any
 
 from faithbench.leaderboard.board import Board, Cell, Column, Entrant, Pair, Ranking, Shown, Table
 from faithbench.metrics import METRICS
-from faithbench.rounding import significant
+from faithbench.rounding import all_significant, significant
 
 Json = dict[str, Any]
 
@@ -110,20 +110,27 @@ def _tests(pairs: tuple[Pair, ...], labels: list[str]) -> Json | None:
     """
     if not pairs:
         return None
-    known = {(pair.first, pair.second): pair for pair in pairs}
-    ((test, n, reason), _), *_ = Counter((p.test, p.n, p.reason) for p in pairs).most_common(1)
-    lists: Json = {"p": [], "adjusted": [], "effect": []}
+    places = {pair: place for place, pair in enumerate(combinations(labels, 2))}
+    usual, _ = Counter((pair.test, pair.n, pair.reason) for pair in pairs).most_common(1)[0]
+    ps, after, effects = _empty(len(places)), _empty(len(places)), _empty(len(places))
     other = {}
-    for place, (one, two) in enumerate(combinations(labels, 2)):
-        pair, sign = known.get((one, two)), 1
-        if pair is None:
-            pair, sign = known.get((two, one)), -1
-        lists["p"].append(None if pair is None else _short(pair.p, 2))
-        lists["adjusted"].append(None if pair is None else _short(pair.adjusted, 2))
-        lists["effect"].append(None if pair is None else sign * round(pair.effect, 2))
-        if pair is not None and (pair.test, pair.n, pair.reason) != (test, n, reason):
-            other[str(place)] = [pair.test, pair.n, pair.reason]
-    return lists | {"test": test, "n": n, "reason": reason, "other": other}
+    for first, second, test, n, p, adjusted, effect, reason in pairs:
+        sign = 1 if (first, second) in places else -1
+        place = places[first, second] if sign > 0 else places[second, first]
+        ps[place], after[place], effects[place] = p, adjusted, sign * round(effect, 2)
+        if (test, n, reason) != usual:
+            other[place] = [test, n, reason]
+    return {
+        "p": all_significant(ps, 2),
+        "adjusted": all_significant(after, 2),
+        "effect": effects,
+        **dict(zip(("test", "n", "reason"), usual, strict=True)),
+        "other": {str(place): other[place] for place in sorted(other)},
+    }
+
+
+def _empty(size: int) -> list[float | None]:
+    return [None] * size
 
 
 def _shown(shown: Shown, labels: list[str]) -> Json:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from faithbench.errors import FaithbenchError
@@ -66,9 +67,10 @@ def kept_ids(ids: Collection[str], count: int) -> set[str]:
 def trimmed(rows: Sequence[Row], count: int) -> list[Row]:
     """Drop tokens and scores of all but a few rows, and scores of further seeds of all."""
     kept = kept_ids([row.id for row in rows], count)
-    none: dict[str, object] = {"tokens": (), "scores": ()}
     return [
-        row.model_copy(update={"more_scores": (), **({} if row.id in kept else none)})
+        msgspec.structs.replace(row, more_scores=())
+        if row.id in kept
+        else msgspec.structs.replace(row, more_scores=(), tokens=(), scores=())
         for row in rows
     ]
 

@@ -43,7 +43,7 @@ def read_sheet(stored: Stored) -> Sheet:
     rows = read_rows(stored.path.with_name(record.rows.file), record.rows.sha256)
     ordered = sorted(rows, key=lambda row: row.id)
     try:
-        found = [[row.values[name] for name in record.metrics] for row in ordered]
+        found = [[*map(row.values.__getitem__, record.metrics)] for row in ordered]
     except KeyError as error:
         raise FaithbenchError(
             f"record {stored.path} holds metric {error}, which some of its rows do not have; "

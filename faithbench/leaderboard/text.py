@@ -39,7 +39,9 @@ def number(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "-"
     text = f"{value:.{digits}f}"
-    return re.sub(r"^(-?)0\.", r"\1." if float(text) else ".", text)
+    sign = "-" if value < 0 and float(text) else ""
+    size = text.removeprefix("-")
+    return sign + (size[1:] if size.startswith("0.") else size)
 
 
 def cost(metric: str, value: float | None) -> str:

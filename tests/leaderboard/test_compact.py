@@ -68,8 +68,8 @@ def test_pairs_are_found_whichever_explainer_comes_first() -> None:
         "reason": "",
         "other": {"2": ["", 5, "few"]},
     }
-    speed = next(c for c in table_data(table)["columns"] if c["metric"] == "seconds")
-    assert speed["tests"] is None
+    speed = next(c for c in table.columns if c.metric == "seconds")
+    assert table_data(table.model_copy(update={"columns": (speed,)}))["columns"][0]["tests"] is None
 
 
 def test_scores_are_hundredths_and_rationales_places() -> None:
