@@ -37,9 +37,11 @@ def paired_tests(
     first, second = np.array(pairs).T
     # Rounded, so that the last bit of a subtraction does not break a tie of equal differences.
     changes = np.round(arrays[first] - arrays[second], 12)
-    missing = np.isnan(changes)
-    counts = (~missing).sum(axis=1).tolist()
-    differ = ((changes != 0) & ~missing).any(axis=1).tolist()
+    absent = np.isnan(arrays)
+    missing = absent[first] | absent[second]
+    counts = (changes.shape[1] - missing.sum(axis=1)).tolist()
+    some = absent.any()
+    differ = (np.where(missing, 0, changes) if some else changes).any(axis=1).tolist()
     found: dict[int, PairedTest] = {}
     waiting: dict[tuple[bool, int], list[int]] = {}
     for place, (i, j) in enumerate(pairs):
@@ -50,7 +52,7 @@ def paired_tests(
             name: TestName = "McNemar" if by_coin else "signed-rank"
             found[place] = PairedTest(None, 0.0, counts[place], why_none(counts[place]), name)
     for (by_coin, n), places in waiting.items():
-        rows = changes[places]
+        rows = changes if len(places) == len(pairs) else changes[places]
         if n < rows.shape[1]:
             rows = rows[~missing[places]].reshape(len(places), n)
         tests = _mcnemar_tests(rows) if by_coin else signed_ranks(rows)

@@ -14,8 +14,11 @@ def all_significant(values: Sequence[float | None], digits: int) -> list[float |
     """Round many numbers as `significant` does, by one text of them all; None stays None."""
     known = tuple(value for value in values if value is not None)
     texts = (f"%.{digits - 1}e " * len(known) % known).split()
-    rounded = (float(text) + 0.0 for text in texts)
-    return [None if value is None else next(rounded) for value in values]
+    rounded = [float(text) + 0.0 for text in texts]
+    if len(rounded) == len(values):
+        return [*rounded]
+    left = iter(rounded)
+    return [None if value is None else next(left) for value in values]
 
 
 def decimals(value: float) -> float:

@@ -78,7 +78,7 @@ def tournament(
     # The best comes first of all, and so do its duels.
     against = {duel.second: duel.adjusted for duel in duels[: len(order) - 1] if best is not None}
     ties = [n for n in present if n in against and not _below(against[n], alpha)]
-    found = _letters(present, order, dict(zip(pairs, duels, strict=True)), alpha)
+    found = _letters(present, [duel.adjusted for duel in duels], len(order), alpha)
     return Tournament(
         {name: means[name] for name in order},
         duels,
@@ -89,15 +89,15 @@ def tournament(
 
 
 def _letters(
-    present: list[str], order: list[str], duels: Mapping[tuple[int, int], Duel], alpha: float
+    present: list[str], adjusted: list[float | None], size: int, alpha: float
 ) -> dict[str, str]:
-    # Who has a value comes before who has none, so places in the order are those of the matrix.
-    size = len(present)
-    matrix: list[list[float | None]] = [[None] * size for _ in present]
-    for (i, j), duel in duels.items():
-        if j < size:
-            matrix[i][j] = matrix[j][i] = duel.adjusted
-    return dict(zip(order[:size], letters(matrix, alpha), strict=True))
+    """Return the letters of those with a value, from the p values of all pairs in order."""
+    matrix = np.full((size, size), None)
+    matrix[np.triu_indices(size, 1)] = adjusted
+    matrix.T[np.triu_indices(size, 1)] = adjusted
+    # Who has a value comes before who has none.
+    known = matrix[: len(present), : len(present)].tolist()
+    return dict(zip(present, letters(known, alpha), strict=True))
 
 
 def _below(p: float | None, alpha: float) -> bool:

@@ -148,5 +148,5 @@ def _compact(data: object) -> str:
     """Return compact JSON; facts become objects of their fields as they are met."""
     return json.dumps(
         data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False,
-        default=dict,
+        default=dict, check_circular=False,
     )  # fmt: skip

@@ -6,6 +6,8 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from faithbench.display import TITLES
 from faithbench.errors import FaithbenchError
 from faithbench.leaderboard.board import Cell, Column, Pair
@@ -111,11 +113,12 @@ def _column(kind: Kind, key: str, table: Mapping[str, Floats], people: Collectio
 def _pairs(duels: Sequence[Duel]) -> tuple[Pair, ...]:
     """Return the tests of all pairs, rounded."""
     ps = all_significant([duel.test.p for duel in duels], 4)
+    effects = (np.round([duel.test.effect for duel in duels], 4) + 0.0).tolist()
     after = all_significant([duel.adjusted for duel in duels], 4)
     return tuple(
-        Pair(first, second, test, n, p, adjusted, round(effect, 4) + 0.0, reason)
-        for (first, second, (_, effect, n, reason, test), _), p, adjusted in zip(
-            duels, ps, after, strict=True
+        Pair(first, second, test, n, p, adjusted, effect, reason)
+        for (first, second, (_, _, n, reason, test), _), p, adjusted, effect in zip(
+            duels, ps, after, effects, strict=True
         )
     )
 
