@@ -58,7 +58,8 @@ def embedded(value: object) -> str:
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return _TURNING.sub(lambda found: found[1] or " ", text)
+    # Looked for first, since most texts have none.
+    return _TURNING.sub(lambda found: found[1] or " ", text) if r"\u20" in text else text
 
 
 def _digest(text: str) -> str:
