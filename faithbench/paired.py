@@ -33,31 +33,33 @@ def paired_tests(
     if not pairs:
         return []
     arrays = np.array(columns, dtype=float)  # None becomes NaN
-    zero_one = ((arrays == 0) | (arrays == 1) | np.isnan(arrays)).all(axis=1).tolist()
+    absent = np.isnan(arrays)
+    zero_one = ((arrays == 0) | (arrays == 1) | absent).all(axis=1)
     first, second = np.array(pairs).T
     # Rounded, so that the last bit of a subtraction does not break a tie of equal differences.
     changes = np.round(arrays[first] - arrays[second], 12)
-    absent = np.isnan(arrays)
     missing = absent[first] | absent[second]
-    counts = (changes.shape[1] - missing.sum(axis=1)).tolist()
-    some = absent.any()
-    differ = (np.where(missing, 0, changes) if some else changes).any(axis=1).tolist()
-    found: dict[int, PairedTest] = {}
-    waiting: dict[tuple[bool, int], list[int]] = {}
-    for place, (i, j) in enumerate(pairs):
-        by_coin = zero_one[i] and zero_one[j]
-        if counts[place] >= FEWEST and differ[place]:
-            waiting.setdefault((by_coin, counts[place]), []).append(place)
-        else:
-            name: TestName = "McNemar" if by_coin else "signed-rank"
-            found[place] = PairedTest(None, 0.0, counts[place], why_none(counts[place]), name)
-    for (by_coin, n), places in waiting.items():
+    counts = changes.shape[1] - missing.sum(axis=1)
+    differ = (np.where(missing, 0, changes) if absent.any() else changes).any(axis=1)
+    by_coin = zero_one[first] & zero_one[second]
+    tested = (counts >= FEWEST) & differ
+    found: list[PairedTest | None] = [None] * len(pairs)
+    for place in np.flatnonzero(~tested).tolist():
+        n, name = int(counts[place]), _name(by_coin[place])
+        found[place] = PairedTest(None, 0.0, n, why_none(n), name)
+    for coin, n in sorted(set(zip(by_coin[tested].tolist(), counts[tested].tolist(), strict=True))):
+        places = np.flatnonzero(tested & (by_coin == coin) & (counts == n))
         rows = changes if len(places) == len(pairs) else changes[places]
         if n < rows.shape[1]:
             rows = rows[~missing[places]].reshape(len(places), n)
-        tests = _mcnemar_tests(rows) if by_coin else signed_ranks(rows)
-        found |= dict(zip(places, tests, strict=True))
-    return [found[place] for place in range(len(pairs))]
+        tests = _mcnemar_tests(rows) if coin else signed_ranks(rows)
+        for place, test in zip(places.tolist(), tests, strict=True):
+            found[place] = test
+    return [test for test in found if test is not None]
+
+
+def _name(by_coin: bool) -> TestName:
+    return "McNemar" if by_coin else "signed-rank"
 
 
 def is_zero_one(*columns: Column) -> bool:

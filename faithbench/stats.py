@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -87,7 +88,7 @@ def signed_ranks(changes: Floats) -> list[PairedTest]:
         ps = sums.p
         if exact.any():
             ps[exact] = _untied_exact_p(changes[exact])
-    return [PairedTest(p, e, n) for p, e in zip(ps.tolist(), sums.effect.tolist(), strict=True)]
+    return list(map(PairedTest, ps.tolist(), sums.effect.tolist(), repeat(n)))
 
 
 def _untied_exact_p(changes: Floats) -> Floats:

@@ -68,17 +68,18 @@ def tournament(
     order = sorted(means, key=lambda name: (*_place(means[name], sign), name))
     pairs = list(combinations(range(len(order)), 2))
     tests = paired_tests([arrays[name] for name in order], pairs)
-    adjusted = iter(holm([test.p for test in tests if test.p is not None]))
+    stepped = iter(holm([test.p for test in tests if test.p is not None]))
+    adjusted = [None if test.p is None else next(stepped) for test in tests]
     duels = tuple(
-        Duel(order[i], order[j], test, None if test.p is None else next(adjusted))
-        for (i, j), test in zip(pairs, tests, strict=True)
+        Duel(one, other, test, p)
+        for (one, other), test, p in zip(combinations(order, 2), tests, adjusted, strict=True)
     )
     present = [name for name in order if means[name] is not None]
     best = present[0] if present and higher_is_better is not None else None
     # The best comes first of all, and so do its duels.
     against = {duel.second: duel.adjusted for duel in duels[: len(order) - 1] if best is not None}
     ties = [n for n in present if n in against and not _below(against[n], alpha)]
-    found = _letters(present, [duel.adjusted for duel in duels], len(order), alpha)
+    found = _letters(present, adjusted, len(order), alpha)
     return Tournament(
         {name: means[name] for name in order},
         duels,

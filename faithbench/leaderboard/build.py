@@ -77,7 +77,7 @@ def render(board: Board) -> Files:
 
 def board_json(board: Board) -> str:
     """Return the board as JSON, keys sorted, one table to a line so that changes show."""
-    data = dict(board)
+    data = dict(vars(board))
     tables = ",\n".join(_compact(table) for table in data.pop("tables"))
     # `tables` is the last key of all, also in the alphabet.
     head = ",\n".join(f"{_compact(key)}:{_compact(data[key])}" for key in sorted(data))
@@ -148,5 +148,5 @@ def _compact(data: object) -> str:
     """Return compact JSON; facts become objects of their fields as they are met."""
     return json.dumps(
         data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False,
-        default=dict, check_circular=False,
+        default=vars, check_circular=False,
     )  # fmt: skip
