@@ -29,8 +29,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     `curve` is the probability without the top 10, 20, ..., 90%, the mean over the seeds.
     `forwards` and `backwards` are None for scores that were made elsewhere.
 
-    A struct of msgspec: as closed and as strict as the models of records when it is read, in a
-    third of their time; a leaderboard reads a hundred thousand.
+    A struct of msgspec: as closed and as strict as the models of records when it is read, in half
+    their time; a leaderboard reads a hundred thousand.
     """
 
     id: str

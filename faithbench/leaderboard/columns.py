@@ -44,7 +44,7 @@ def metric_columns(group: Group) -> list[Column]:
     names = [kind.name for kind in kinds]
     ordered = sorted(kinds, key=_place)
     tables = [{c.label: c.values(kind.name) for c in kinds[kind]} for kind in ordered]
-    # All at once: one large product takes half the time of many small ones.
+    # All at once: one large product takes less time than many small ones.
     found = iter(summaries([values for table in tables for values in table.values()]))
     made = []
     for kind, table in zip(ordered, tables, strict=True):
