@@ -11,17 +11,21 @@ from pathlib import Path
 from faithbench.errors import FaithbenchError
 from faithbench.files import reason, replace_file
 from faithbench.leaderboard.board import Board
-from faithbench.leaderboard.collect import digest_of, find_records, groups_of
+from faithbench.leaderboard.collect import digest_of, find_records, groups_in, parts_of
 from faithbench.leaderboard.latex import latex
 from faithbench.leaderboard.overview import overview
 from faithbench.leaderboard.page import render_page
 from faithbench.leaderboard.rankings import pareto_of, rankings_of
-from faithbench.leaderboard.tables import tables_of
+from faithbench.leaderboard.tables import drafts_of, named
 from faithbench.leaderboard.task_page import task_page
 from faithbench.leaderboard.text import MADE
+from faithbench.processes import spread
 
 Files = dict[str, bytes]
 """Contents by path below the leaderboard's folder."""
+
+MANY = 60
+"""From so many records on, tables are made by several processes."""
 
 # What a build may remove: pages of tables that are no more.
 _OWN = ("tasks/*.md", "tables/*.tex")
@@ -30,7 +34,10 @@ _OWN = ("tasks/*.md", "tables/*.tex")
 def make_board(records: Path, submissions: Path) -> Board:
     """Read all records and work out the board."""
     found = find_records(records, submissions)
-    tables = tables_of(groups_of(found))
+    # A few records are read sooner than processes start.
+    processes = None if len(found) >= MANY else 1
+    drafts = spread(lambda part: drafts_of(groups_in(part)), parts_of(found), processes)
+    tables = named(draft for own in drafts for draft in own)
     rankings = rankings_of(tables)
     return Board(
         board_schema=1,

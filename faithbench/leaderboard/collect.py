@@ -24,9 +24,13 @@ from faithbench.types import Floats
 class Found:
     """A record that takes part: where it lies, as a page may say it, and who submitted it."""
 
-    sheet: Sheet
+    stored: Stored
     place: str
     submission: str | None
+
+
+Part = list[tuple[Found, str]]
+"""Records with their labels, of which no other part has any on the same terms."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +74,16 @@ class Group:
 
 
 def find_records(records: Path, submissions: Path) -> list[Found]:
-    """Read all records below two folders; one that does not exist holds none."""
-    found = [Found(read_sheet(Stored(path, read(path))), f"records/{place}", None)
-             for path, place in record_files(records)]  # fmt: skip
+    """Read all records below two folders, not yet their rows; a missing folder holds none."""
+    found = [
+        Found(Stored(path, read(path)), f"records/{place}", None)
+        for path, place in record_files(records)
+    ]
     entries = sorted(submissions.iterdir()) if submissions.is_dir() else []
     for entry in entries:
         for path, place in record_files(entry / "records"):
             where = f"submissions/{entry.name}/records/{place}"
-            found.append(Found(read_sheet(Stored(path, read(path))), where, entry.name))
+            found.append(Found(Stored(path, read(path)), where, entry.name))
     if not found:
         raise FaithbenchError(
             f"no record in {records} nor in {submissions}; make some with `faithbench run`, then "
@@ -90,40 +96,49 @@ def find_records(records: Path, submissions: Path) -> list[Found]:
 def digest_of(found: Sequence[Found]) -> str:
     """Digest what a leaderboard is made from: each record and, through it, its rows."""
     lines = sorted(
-        f"{hashlib.sha256(one.sheet.stored.path.read_bytes()).hexdigest()} {one.place}"
-        for one in found
+        f"{hashlib.sha256(one.stored.path.read_bytes()).hexdigest()} {one.place}" for one in found
     )
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def groups_of(found: Sequence[Found]) -> list[Group]:
-    """Sort records into groups that share all terms, ordered by these."""
-    labels = labels_of([(one.sheet.stored, one.submission) for one in found])
-    kinds: dict[Terms, dict[str, list[Found]]] = {}
+def parts_of(found: Sequence[Found]) -> list[Part]:
+    """Label all records and part them by what shows without their rows: each part is a job."""
+    labels = labels_of([(one.stored, one.submission) for one in found])
+    parts: dict[tuple[str, str, str], Part] = {}
     for one, label in zip(found, labels, strict=True):
-        kinds.setdefault(one.sheet.terms, {}).setdefault(label, []).append(one)
+        record = one.stored.record
+        key = (record.task.name, record.task.source, record.model.weights_sha256)
+        parts.setdefault(key, []).append((one, label))
+    return list(parts.values())
+
+
+def groups_in(part: Part) -> list[Group]:
+    """Read the rows of a part and sort its records into groups that share all terms."""
+    kinds: dict[Terms, dict[str, list[tuple[Found, Sheet]]]] = {}
+    for one, label in part:
+        sheet = read_sheet(one.stored)
+        kinds.setdefault(sheet.terms, {}).setdefault(label, []).append((one, sheet))
     return [
         Group(terms, tuple(_contender(label, own[label]) for label in sorted(own)))
-        for terms, own in sorted(kinds.items(), key=lambda kind: _place(kind[0]))
+        for terms, own in kinds.items()
     ]
 
 
-def _contender(label: str, own: Sequence[Found]) -> Contender:
+def _contender(label: str, own: Sequence[tuple[Found, Sheet]]) -> Contender:
     """Pool records of different seeds, refusing two of the same."""
-    ordered = sorted(own, key=lambda one: (one.sheet.stored.record.seeds, one.place))
-    for place, one in enumerate(ordered):
-        for other in ordered[place + 1 :]:
-            _check_apart(label, one, other)
+    ordered = sorted(own, key=lambda pair: (pair[0].stored.record.seeds, pair[0].place))
+    for place, (one, _) in enumerate(ordered):
+        for other, _ in ordered[place + 1 :]:
+            _check_apart(label, one.stored, other.stored)
     return Contender(
         label,
-        tuple(one.sheet for one in ordered),
-        tuple(one.place for one in ordered),
-        ordered[0].submission,
+        tuple(sheet for _, sheet in ordered),
+        tuple(one.place for one, _ in ordered),
+        ordered[0][0].submission,
     )
 
 
-def _check_apart(label: str, one: Found, other: Found) -> None:
-    own, rival = one.sheet.stored, other.sheet.stored
+def _check_apart(label: str, own: Stored, rival: Stored) -> None:
     first, second = own.record, rival.record
     both = sorted(set(first.seeds) & set(second.seeds))
     if both:
@@ -137,15 +152,6 @@ def _check_apart(label: str, one: Found, other: Found) -> None:
                 f"records of {label} under different seeds differ in the explainer's {name}: "
                 f"{own.path} and {rival.path}; run both again, or keep one of them"
             )
-
-
-def _place(terms: Terms) -> tuple[str, ...]:
-    """Order groups by task, bundled data last, then by whatever else differs."""
-    return (
-        terms.task, str(terms.source == "bundled"), terms.source, f"{terms.task_version:06}",
-        terms.split, terms.operator, terms.long, terms.dtype, terms.weights_sha256, terms.ids,
-        terms.data_sha256, f"{terms.protocol:06}", terms.erasure_token,
-    )  # fmt: skip
 
 
 def record_files(folder: Path) -> list[tuple[Path, str]]:

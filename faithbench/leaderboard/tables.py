@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -14,22 +14,43 @@ from faithbench.leaderboard.naming import table_ids, table_titles
 from faithbench.leaderboard.shown import shown_examples
 from faithbench.leaderboard.speed import cost_of, seconds_interval, speed_columns
 from faithbench.rounding import decimals
+from faithbench.terms import Terms
+
+Draft = tuple[Terms, Table]
+"""A table that has no id and title yet: they tell it from all others."""
 
 
-def tables_of(groups: Sequence[Group]) -> tuple[Table, ...]:
-    """Return a table per group, in the order of the groups."""
-    every = [group.terms for group in groups]
-    named = zip(groups, table_ids(every), table_titles(every), strict=True)
-    return tuple(_table(group, name, title) for group, name, title in named)
+def drafts_of(groups: Iterable[Group]) -> list[Draft]:
+    """Return a table without id and title per group."""
+    return [(group.terms, _table(group)) for group in groups]
 
 
-def _table(group: Group, name: str, title: str) -> Table:
+def named(drafts: Iterable[Draft]) -> tuple[Table, ...]:
+    """Order tables by their terms, and give them ids and titles."""
+    ordered = sorted(drafts, key=lambda draft: _place(draft[0]))
+    every = [terms for terms, _ in ordered]
+    found = zip(ordered, table_ids(every), table_titles(every), strict=True)
+    return tuple(
+        table.model_copy(update={"id": name, "title": title}) for (_, table), name, title in found
+    )
+
+
+def _place(terms: Terms) -> tuple[str, ...]:
+    """Order by task, bundled data last, then by whatever else differs."""
+    return (
+        terms.task, str(terms.source == "bundled"), terms.source, f"{terms.task_version:06}",
+        terms.split, terms.operator, terms.long, terms.dtype, terms.weights_sha256, terms.ids,
+        terms.data_sha256, f"{terms.protocol:06}", terms.erasure_token,
+    )  # fmt: skip
+
+
+def _table(group: Group) -> Table:
     terms, record = group.terms, group.contenders[0].first
     return Table(
-        id=name,
+        id="",
         task=terms.task,
         task_version=terms.task_version,
-        title=title,
+        title="",
         kind=record.task.kind,
         source=record.task.source,
         split=terms.split,

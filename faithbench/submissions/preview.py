@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from faithbench.leaderboard.collect import find_records, groups_of
+from faithbench.leaderboard.collect import find_records, groups_in, parts_of
 from faithbench.leaderboard.overview import short_grid
-from faithbench.leaderboard.tables import tables_of
+from faithbench.leaderboard.tables import drafts_of, named
 from faithbench.leaderboard.text import about, markdown
 
 
@@ -20,10 +20,11 @@ def _lines(names: Collection[str], records: Path, submissions: Path) -> Iterator
     found = find_records(records, submissions)
     groups = [
         group
-        for group in groups_of(found)
+        for part in parts_of(found)
+        for group in groups_in(part)
         if any(contender.submission in names for contender in group.contenders)
     ]
-    for table in tables_of(groups):
+    for table in named(drafts_of(groups)):
         own = {entrant.label for entrant in table.entrants if entrant.submission in names}
         yield f"### {markdown(table.title)}{' (bundled)' * (table.source == 'bundled')}\n"
         yield f"{markdown(about(table))}. Submitted: {', '.join(map(markdown, sorted(own)))}.\n"

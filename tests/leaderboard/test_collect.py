@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from faithbench.errors import FaithbenchError
+from faithbench.leaderboard import build
 from faithbench.leaderboard.build import make_board
-from faithbench.leaderboard.collect import find_records, groups_of
+from faithbench.leaderboard.collect import find_records
 from faithbench.leaderboard.task_page import task_page
 from tests.store import store
 
@@ -64,7 +65,7 @@ def test_the_same_record_twice_is_refused(tmp_path: Path) -> None:
     first = store(tmp_path / "a", "lime-11111111", VALUES, seeds=(0, 1))
     second = store(tmp_path / "b", "lime-22222222", VALUES, seeds=(1, 2))
     with pytest.raises(FaithbenchError) as caught:
-        groups_of(find_records(tmp_path, NONE))
+        make_board(tmp_path, NONE)
     assert str(caught.value) == (
         f"two records of lime on the same terms share seed 1: {first} and {second}; "
         "keep one of them"
@@ -121,6 +122,22 @@ def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
     assert [found.place for found in find_records(tmp_path, NONE)] == ["records/lime-11111111.json"]
 
 
+def test_many_records_are_read_by_several_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for task in ("sst2", "agnews", "imdb"):
+        for place, name in enumerate(("lime", "random", "gradient")):
+            values = {"aopc": [0.1 * place, 0.2, 0.3 + 0.1 * place]}
+            store(tmp_path / task, f"{name}-1111111{place}", values, task={"name": task})
+    alone = make_board(tmp_path, NONE)
+    monkeypatch.setattr(build, "MANY", 1)
+    assert make_board(tmp_path, NONE) == alone
+    assert [table.id for table in alone.tables] == ["agnews", "imdb", "sst2"]
+    store(tmp_path / "sst2", "lime-22222222", VALUES)
+    with pytest.raises(FaithbenchError, match="two records of lime on the same terms share seed"):
+        make_board(tmp_path, NONE)
+
+
 def test_no_records_says_how_to_make_some(tmp_path: Path) -> None:
     with pytest.raises(FaithbenchError, match=r"no record in .*; make some with `faithbench run`"):
         find_records(tmp_path / "a", tmp_path / "b")
@@ -131,4 +148,4 @@ def test_rows_without_a_metric_of_the_record_are_refused(tmp_path: Path) -> None
     text = path.read_text().replace('"aopc"', '"other"')
     path.write_text(text)
     with pytest.raises(FaithbenchError, match="holds metric 'other', which some of its rows do"):
-        find_records(tmp_path, NONE)
+        make_board(tmp_path, NONE)
