@@ -1,12 +1,17 @@
 """Explainers against captum and interpreto: ratios of CPU seconds in one run, one thread.
 
 Run: python benchmarks/explainers.py --data <data folder> [--peer <python with interpreto>]
+
+On a machine that others share, one measurement of the same code can be a quarter off the next.
+Occlusion on the short texts is therefore measured several times, ours and theirs in turns, and
+the medians are compared; the lowest and highest ratio stand beside them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import time
 from collections.abc import Callable
@@ -52,6 +57,7 @@ def main() -> None:
     parser.add_argument("--peer", help="a Python that has interpreto and torch")
     parser.add_argument("--short", type=int, default=64)
     parser.add_argument("--long", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=5, help="of occlusion on short texts")
     parser.add_argument("--longest", type=int, default=160, help="tokens of a long text, at most")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -61,8 +67,8 @@ def main() -> None:
     short = _texts(model, "SST", list(data.examples))
     long = _texts(model, "IMDb", _imdb(model, options.data, options.long, options.longest))
     lines = [*_shared(model, short)]
-    for texts in (short, long):
-        lines += _against_captum(model, texts)
+    for texts, rounds in ((short, options.rounds), (long, 1)):
+        lines += _against_captum(model, texts, rounds)
         print(*lines, sep="\n", flush=True)
         lines += _against_interpreto(model, texts, options.peer) if options.peer else []
     lines += _memory(model, long)
@@ -74,7 +80,7 @@ def main() -> None:
     )
     command = (
         f"python benchmarks/explainers.py --data <data folder> --peer <python> "
-        f"--short {options.short} --long {options.long}"
+        f"--short {options.short} --long {options.long} --rounds {options.rounds}"
     )
     write_section("Explainers", command, body)
 
@@ -135,21 +141,29 @@ def _theirs(texts: Texts, explain: Callable[[Encoding, int], object]) -> float:
     return (time.process_time() - start) / len(texts.targets)
 
 
-def _best(
-    texts: Texts, make: Callable[[int], Callable[[Encoding, int], object]]
-) -> tuple[int, float]:
-    """Find a peer's best batch size on its middle text, then time all texts with it."""
+def _best(texts: Texts, make: Callable[[int], Callable[[Encoding, int], object]]) -> int:
+    """Find a peer's best batch size on its middle text."""
     middle = len(texts.targets) // 2
     probe = Texts("", texts.encodings[middle : middle + 1], texts.targets[middle : middle + 1])
-    size = min(BATCHES, key=lambda b: _theirs(probe, make(b)))
-    return size, _theirs(texts, make(size))
+    return min(BATCHES, key=lambda b: _theirs(probe, make(b)))
 
 
 def _line(what: str, texts: Texts, ours: float, theirs: float) -> tuple[str, ...]:
     return (what, texts.name, f"{ours:.3f}", f"{theirs:.3f}", f"{theirs / ours:.2f}")
 
 
-def _against_captum(model: Model, texts: Texts) -> list[tuple[str, ...]]:
+def _median_line(
+    what: str, texts: Texts, ours: list[float], theirs: list[float]
+) -> tuple[str, ...]:
+    """Compare the medians of several rounds."""
+    middle = _line(what, texts, statistics.median(ours), statistics.median(theirs))
+    ratios = [their / our for our, their in zip(ours, theirs, strict=True)]
+    if len(ratios) == 1:
+        return middle
+    return (*middle[:-1], f"{middle[-1]} ({min(ratios):.2f} to {max(ratios):.2f})")
+
+
+def _against_captum(model: Model, texts: Texts, rounds: int) -> list[tuple[str, ...]]:
     """Compare with captum as its documentation shows it, and at its best batch size."""
     from captum.attr import FeatureAblation, IntegratedGradients, KernelShap, Lime
 
@@ -179,21 +193,29 @@ def _against_captum(model: Model, texts: Texts) -> list[tuple[str, ...]]:
 
         return explain
 
-    lines = []
-    ours = _ours(model, texts, "occlusion")
-    lines.append(
-        _line("occlusion, captum by default", texts, ours, _theirs(texts, perturb(FeatureAblation)))
-    )
-    size, best = _best(texts, lambda b: perturb(FeatureAblation, perturbations_per_eval=b))
-    lines.append(_line(f"occlusion, captum at its best ({size} rows)", texts, ours, best))
+    size = _best(texts, lambda b: perturb(FeatureAblation, perturbations_per_eval=b))
+    peers = {
+        "occlusion, captum by default": perturb(FeatureAblation),
+        f"occlusion, captum at its best ({size} rows)": perturb(
+            FeatureAblation, perturbations_per_eval=size
+        ),
+    }
+    own: list[float] = []
+    others: dict[str, list[float]] = {what: [] for what in peers}
+    for _ in range(rounds):
+        own.append(_ours(model, texts, "occlusion"))
+        for what, explain in peers.items():
+            others[what].append(_theirs(texts, explain))
+    lines = [_median_line(what, texts, own, seconds) for what, seconds in others.items()]
     for name, kind in (("lime", Lime), ("kernel-shap", KernelShap)):
         ours = _ours(model, texts, f"{name}:samples={SAMPLES}")
         theirs = _theirs(texts, perturb(kind, n_samples=SAMPLES))
         lines.append(_line(f"{name}, {SAMPLES} samples, captum by default", texts, ours, theirs))
     ours = _ours(model, texts, "integrated-gradients:baseline=zero")
-    size, best = _best(texts, lambda b: integrate(internal_batch_size=b))
+    size = _best(texts, lambda b: integrate(internal_batch_size=b))
+    theirs = _theirs(texts, integrate(internal_batch_size=size))
     lines.append(
-        _line(f"integrated gradients, captum at its best ({size} rows)", texts, ours, best)
+        _line(f"integrated gradients, captum at its best ({size} rows)", texts, ours, theirs)
     )
     return lines
 

@@ -65,7 +65,9 @@ def run(
     source: Source = "auto",
     split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
     limit: Limit = None,
-    metrics: Annotated[str, typer.Option(help="Names or families, with commas.")] = "all",
+    metrics: Annotated[
+        str, typer.Option(help="Names or families, with commas; -name leaves out.")
+    ] = "all",
     operator: Annotated[str, typer.Option(help="How to erase: mask, delete or pad.")] = "mask",
     device: Device = "auto",
     dtype: Annotated[str, typer.Option(help="float32, float64, bf16 or fp16.")] = "float32",
@@ -105,7 +107,10 @@ def compare(
     task: TaskName,
     results: Results = Path("results"),
     metric: Annotated[
-        str, typer.Option("--metric", "--metrics", help="Names or families, with commas.")
+        str,
+        typer.Option(
+            "--metric", "--metrics", help="Names or families, with commas; -name leaves out."
+        ),
     ] = "all",
 ) -> None:
     """Test recorded explainers against each other, and show where they differ most."""

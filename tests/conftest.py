@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pytest
 import torch
+
+from faithbench import cli
+from tests.commands import Call, Said
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -76,3 +80,28 @@ def batch_of():
         return collate(model, encodings, targets or [0] * len(texts), list(range(len(texts))))
 
     return build
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Call:
+    """Run the command line in this process, as the installed script would."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    # Set, then removed: so whatever a command sets is undone after the test.
+    for name in ("FAITHBENCH_DEBUG", "FAITHBENCH_DATA", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+    def run(*words: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["faithbench", *map(str, words)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    return run

@@ -24,14 +24,15 @@ Say = Callable[[str], None]
 class PlannedRun(Facts):
     """Explainers that run on a task together.
 
-    `name` tells it from other runs of the plan. Of `attributions` examples, at most, a published
-    record keeps tokens and scores.
+    `name` tells it from other runs of the plan; `metrics` are those of `faithbench run`. Of
+    `attributions` examples, at most, a published record keeps tokens and scores.
     """
 
     name: str
     task: str
     limit: Positive
     explainers: tuple[str, ...]
+    metrics: str = "all"
     seeds: Positive = 3
     attributions: Count = 40
 
@@ -100,6 +101,7 @@ def _request(planned: PlannedRun, data: Path | None, results: Path) -> Request:
         task=planned.task,
         data=data,
         limit=planned.limit,
+        metrics=planned.metrics,
         seeds=planned.seeds,
         results=results,
     )

@@ -174,24 +174,33 @@ def find_metrics(names: str, there: Iterable[Need] | None = None) -> tuple[Metri
     """Resolve a comma-separated list of metrics or families, or `all`.
 
     Families and `all` leave out what runs on request only: name those. `all` also leaves out
-    what needs something that is not `there`, if that is given.
+    what needs something that is not `there`, if that is given. A name or family after a minus
+    is taken out of what stands before it: `all,-tau_loo`.
     """
     has = None if there is None else {None, *there}
     wanted: dict[str, Metric] = {}
-    known = sorted(METRICS.values(), key=lambda m: FAMILIES.index(m.family))
-    for name in (part.strip() for part in names.split(",")):
-        if name in METRICS:
-            wanted[name] = METRICS[name]
-        elif name in FAMILIES or name == "all":
-            wanted |= {
-                m.name: m
-                for m in known
-                if not m.on_request
-                and (name == m.family or (name == "all" and (has is None or m.need in has)))
-            }
+    for part in (part.strip() for part in names.split(",")):
+        named = _named(part.removeprefix("-"), has)
+        if part.startswith("-"):
+            wanted = {name: metric for name, metric in wanted.items() if name not in named}
         else:
-            raise unknown("metric", name, [*METRICS, *FAMILIES, "all"])
+            wanted |= named
+    if not wanted:
+        raise FaithbenchError(f"--metrics {names} leaves nothing to compute; name what is wanted")
     return tuple(wanted.values())
+
+
+def _named(name: str, has: set[Need | None] | None) -> dict[str, Metric]:
+    if name in METRICS:
+        return {name: METRICS[name]}
+    if name not in FAMILIES and name != "all":
+        raise unknown("metric", name, [*METRICS, *FAMILIES, "all"])
+    return {
+        m.name: m
+        for m in sorted(METRICS.values(), key=lambda m: FAMILIES.index(m.family))
+        if not m.on_request
+        and (name == m.family or (name == "all" and (has is None or m.need in has)))
+    }
 
 
 def case_metrics(metrics: Iterable[Metric]) -> tuple[CaseMetric, ...]:

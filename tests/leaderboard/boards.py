@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from faithbench.catalog import EXPLAINERS
 from faithbench.leaderboard.board import (
@@ -239,3 +239,25 @@ def _pareto(table: Table, power: dict[str, float]) -> tuple[ParetoPoint, ...]:
         )  # fmt: skip
         cheapest = min(cheapest, cost)
     return tuple(points)
+
+
+def empty_board() -> Board:
+    nothing: dict[str, Any] = {"records": 0, "tables": (), "rankings": (), "pareto": ()}
+    return small_board().model_copy(update=nothing)
+
+
+def question_board() -> Board:
+    """Return a board of one question, told in tokens that mark where words begin."""
+    board = small_board()
+    table = board.tables[0]
+    shown = table.shown[0].model_copy(
+        update={
+            "tokens": ("\u0120Who", "le", "\u0120wheat", "."),
+            "scores": {table.entrants[0].label: (1.0, 0.0, -0.5, 0.2)},
+            "rationale": (),
+            "said": "answer",
+            "truth": "",
+        }
+    )
+    asked = table.model_copy(update={"kind": "qa", "rationale": "none", "shown": (shown,)})
+    return board.model_copy(update={"tables": (asked,)})

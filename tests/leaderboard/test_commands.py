@@ -10,8 +10,8 @@ import pytest
 
 from faithbench.errors import FaithbenchError
 from faithbench.leaderboard.commands import build_command, check_command, publish_command
+from tests.commands import LIGHT, fresh
 from tests.store import store
-from tests.test_cli import LIGHT, fresh
 
 UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
 

@@ -8,6 +8,7 @@ import pytest
 
 from faithbench.errors import FaithbenchError
 from faithbench.leaderboard.plan import Plan, read_plan, run_plan
+from faithbench.metrics import find_metrics
 from faithbench.selection import find_explainers
 from faithbench.stored import stored_records
 from faithbench.tasks import load_task
@@ -41,6 +42,7 @@ def test_our_own_plan_names_what_there_is() -> None:
     for run in plan.runs:
         assert load_task(run.task).name == run.task
         assert len(find_explainers(",".join(run.explainers))) == len(run.explainers)
+        assert find_metrics(run.metrics)
     assert len(plan.runs) >= 4
 
 
@@ -76,3 +78,10 @@ def test_one_run_of_several(tmp_path: Path) -> None:
     assert carry_out(plan, tmp_path, "two") == ["two: 2 of 2 explainers to run"]
     with pytest.raises(FaithbenchError, match="did you mean 'two'"):
         carry_out(plan, tmp_path, "tow")
+
+
+def test_a_plan_chooses_metrics(tmp_path: Path) -> None:
+    plan = read_plan(written(tmp_path, RUN + 'metrics = "faithfulness,-tau_loo"\n'))
+    carry_out(plan, tmp_path)
+    for found in stored_records(tmp_path / "records", "sst2"):
+        assert "aopc" in found.record.metrics and "tau_loo" not in found.record.metrics

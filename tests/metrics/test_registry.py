@@ -124,9 +124,18 @@ def test_what_runs_on_request_is_named() -> None:
     assert names("aopc:variant=mask-lrp, all")[:2] == ["aopc:variant=mask-lrp", "aopc"]
 
 
+def test_a_minus_leaves_out() -> None:
+    assert names("faithfulness,-tau_loo") == [name for name in TABLE if name != "tau_loo"]
+    assert names("all,-faithfulness") == [name for name in names("all") if name not in TABLE]
+    assert names("aopc,lodds,-lodds,lodds") == ["aopc", "lodds"]
+    with pytest.raises(FaithbenchError, match="--metrics -aopc leaves nothing to compute"):
+        find_metrics("-aopc")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("all,-aopcc", "no metric named 'aopcc'; did you mean 'aopc'?"),
         ("aopcc", "no metric named 'aopcc'; did you mean 'aopc'?"),
         ("aopc,faithfullness", "named 'faithfullness'; did you mean 'faithfulness'?"),
     ],

@@ -1,0 +1,48 @@
+"""Pages of small boards, and a browser that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faithbench.leaderboard.page import render_page
+from tests.leaderboard import browser
+from tests.leaderboard.boards import empty_board, question_board, small_board
+from tests.leaderboard.hostile import hostile_board
+from tests.leaderboard.reader import Reader
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAITHBENCH_HOME", str(folder))
+        boards = {
+            "small": small_board(),
+            "hostile": hostile_board(),
+            "empty": empty_board(),
+            "question": question_board(),
+        }
+        for name, board in boards.items():
+            (folder / f"{name}.html").write_text(render_page(board), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in boards}
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    driver = browser.start(tmp_path_factory.mktemp("profile"))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def small(chromium: Any, pages: dict[str, Path]) -> Iterator[Reader]:
+    chromium.get_log("browser")
+    browser.requests(chromium)
+    browser.resize(chromium, 1360)
+    yield Reader(chromium, pages["small"])
+    assert [entry["message"] for entry in chromium.get_log("browser")] == []
+    assert browser.requests(chromium) == []

@@ -1,0 +1,41 @@
+"""A person who reads the leaderboard's page in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+class Reader:
+    """What a person does with the page."""
+
+    def __init__(self, driver: Any, page: Path) -> None:
+        self.driver, self.page = driver, page
+
+    def open(self, section: str, table: str = "") -> None:
+        self.driver.get("about:blank")
+        self.driver.get(f"{self.page.as_uri()}#{section}/{table}")
+        self.wait("document.documentElement.dataset.ready === 'yes'")
+
+    def wait(self, condition: str) -> None:
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        WebDriverWait(self.driver, 30).until(lambda d: d.execute_script(f"return {condition}"))
+
+    def all(self, selector: str) -> list[Any]:
+        return list(self.driver.find_elements("css selector", selector))
+
+    def one(self, selector: str) -> Any:
+        return self.driver.find_element("css selector", selector)
+
+    def texts(self, selector: str) -> list[str]:
+        return [element.text for element in self.all(selector)]
+
+    def choose(self, selector: str, text: str) -> None:
+        from selenium.webdriver.support.ui import Select
+
+        Select(self.one(selector)).select_by_visible_text(text)
+
+    def column(self, number: int) -> list[float]:
+        cells = self.texts(f"#results-table tbody td:nth-child({number + 1}) .mean")
+        return [float(cell) for cell in cells]
