@@ -1,18 +1,12 @@
-"""A whole run: its numbers by hand, its files, and the same bytes after any interruption."""
+"""A whole run: its numbers by hand, its files, and the same bytes twice."""
 
 from __future__ import annotations
 
 import json
-import os
 import platform
 import re
-import signal
 import socket
-import subprocess
 import sys
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +16,7 @@ import pytest
 import torch
 
 import faithbench
-from faithbench import finishing
 from faithbench.cells import Job
-from faithbench.checkpoint import RowsFile
-from faithbench.data import load_dataset
 from faithbench.errors import FaithbenchError
 from faithbench.forward import engine_of
 from faithbench.metrics import find_metrics
@@ -33,77 +24,12 @@ from faithbench.records import read
 from faithbench.row_files import read_rows
 from faithbench.run import run
 from faithbench.selection import find_explainers
-from tests.builders import make_task, put
-
-EXPLAINERS = "random,attention,lrp-mask:mask=ones"
-TEXTS = [
-    "good film",
-    "the plot is dull and bad",
-    "a very great film , and not dull",
-    "dull",
-    "the film is not very good",
-    "greatly dulls the plots",
-    "bad bad bad",
-    "a great plot and a great film",
-    " ".join(["very"] * 80),
-    "not bad",
-    "the films , the plots",
-    "w1 w2 w3 w4 w5 w6 w7 w8 w9",
-    "is the film a good film .",
-]
-BACKWARDS = 3  # per example: attention 1, lrp-mask 2 (its own pass and the shared one)
-
-
-class StoppedError(Exception):
-    """Stands for whatever ends a run early."""
-
-
-def quiet(_what: str, _done: int, _total: int) -> None:
-    return
-
-
-def stop_after(chunks: int) -> Callable[[str, int, int], None]:
-    def report(_what: str, done: int, _total: int) -> None:
-        if done == chunks:
-            raise StoppedError
-
-    return report
+from tests.small_jobs import TEXTS, content, make_job, quiet
 
 
 @pytest.fixture
 def job(tmp_path: Path, tiny_model: Any) -> Job:
-    rows = [{"id": f"e{i:02}", "text": text, "label": i % 2} for i, text in enumerate(TEXTS)]
-    put(tmp_path, rows)
-    return Job(
-        data=load_dataset(make_task(), folder=tmp_path),
-        model=tiny_model(),
-        explainers=find_explainers(EXPLAINERS),
-        metrics=find_metrics("aopc,lodds"),
-        results=tmp_path / "results",
-        seeds=1,
-        chunk=3,
-    )
-
-
-def content(results: Path) -> dict[str, Any]:
-    """Everything in a results folder that two equal runs share, by relative path."""
-    found: dict[str, Any] = {}
-    for path in sorted(p for p in results.rglob("*") if p.is_file()):
-        data = path.read_bytes()
-        if path.name.endswith(".times.jsonl"):
-            data = b"\n".join(re.sub(rb'"seconds":[^}]+', b"", line) for line in data.split(b"\n"))
-        elif path.suffix == ".json" and path.parent.name != ".neighbours":
-            # Only the clock's own table is cut out: every other byte counts.
-            data, count = re.subn(rb'  "timing": \{.*?\n  \}', b"", data, flags=re.DOTALL)
-            assert count == 1
-        found[path.relative_to(results).as_posix()] = data
-    return found
-
-
-def backwards_of(job: Job, progress: Callable[[str, int, int], None] = quiet) -> int:
-    before = job.model.meter.total
-    run(job, progress)
-    return job.model.meter.since(before).backwards
+    return make_job(tmp_path, tiny_model())
 
 
 def probabilities(model: Any, ids: np.ndarray) -> np.ndarray:
@@ -324,147 +250,6 @@ def test_unwritable_results_are_found_before_any_work(job: Job, tmp_path: Path) 
     with pytest.raises(FaithbenchError, match=r"cannot write results to .*; choose another folder"):
         run(replace(job, results=tmp_path / "file" / "results"), lambda *said: seen.append(said))
     assert job.model.meter.total == before and seen == []
-
-
-@pytest.fixture
-def expected(job: Job, tmp_path: Path) -> tuple[dict[str, Any], int]:
-    """What an uninterrupted run leaves, and its backward rows."""
-    whole = replace(job, results=tmp_path / "whole")
-    backwards = backwards_of(whole)
-    return content(whole.results), backwards
-
-
-@pytest.mark.parametrize("chunks", [1, 2, 4, 5])
-def test_an_interrupted_run_continues(
-    job: Job, expected: tuple[dict[str, Any], int], chunks: int
-) -> None:
-    with pytest.raises(StoppedError):
-        run(job, stop_after(chunks))
-    assert list(job.results.rglob("*.json")) == []
-    partial = list(job.results.rglob(".partial/*.rows.jsonl"))
-    done = min(3 * chunks, 13)
-    assert [len(path.read_text().splitlines()) for path in partial] == [1 + done] * 3
-    saved = expected[1] - backwards_of(job)
-    # Finished examples are not explained again; with all of them done, nothing is.
-    assert saved == (expected[1] if chunks == 5 else BACKWARDS * done)
-    assert content(job.results) == expected[0]
-
-
-def test_several_interruptions_in_a_row(job: Job, expected: tuple[dict[str, Any], int]) -> None:
-    for chunks in (1, 2, 3, 4):
-        with pytest.raises(StoppedError):
-            run(job, stop_after(chunks))
-    run(job, quiet)
-    assert content(job.results) == expected[0]
-
-
-def test_interrupted_between_two_explainers_of_a_chunk(
-    job: Job, expected: tuple[dict[str, Any], int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    append, calls = RowsFile.append, []
-
-    def failing(self: RowsFile, rows: Any) -> None:
-        calls.append(1)
-        if len(calls) == 5:  # the second explainer's rows of the second chunk
-            raise StoppedError
-        append(self, rows)
-
-    with monkeypatch.context() as patch, pytest.raises(StoppedError):
-        patch.setattr(RowsFile, "append", failing)
-        run(job, quiet)
-    lengths = [len(p.read_bytes().splitlines()) for p in job.results.rglob("*.rows.jsonl")]
-    assert sorted(lengths) == [4, 4, 7]
-    run(job, quiet)
-    assert content(job.results) == expected[0]
-
-
-def test_interrupted_while_finishing(
-    job: Job, expected: tuple[dict[str, Any], int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = finishing.write
-
-    def failing(record: Any, path: Path) -> None:
-        if record.explainer.name == "attention":
-            raise StoppedError
-        write(record, path)
-
-    with monkeypatch.context() as patch, pytest.raises(StoppedError):
-        patch.setattr(finishing, "write", failing)
-        run(job, quiet)
-    assert [p.name[:6] for p in job.results.rglob("*.json")] == ["random"]
-    run(job, quiet)
-    assert content(job.results) == expected[0]
-
-
-def test_finished_results_are_computed_anew_and_replaced(
-    job: Job, expected: tuple[dict[str, Any], int]
-) -> None:
-    outcomes = run(job, quiet)
-    for outcome in outcomes:
-        outcome.path.write_text("old")
-        (outcome.path.parent / outcome.record.rows.file).write_text("old")
-    assert backwards_of(job) == expected[1]
-    assert content(job.results) == expected[0]
-
-
-def command(results: Path) -> list[str]:
-    words = "run --explainer random,attention --task sst2 --source bundled --limit 24 --batch 4"
-    words += " --metrics aopc,lodds,iou_lexical --seeds 1 --no-human"
-    return [sys.executable, "-m", "faithbench.cli", *words.split(), "--results", str(results)]
-
-
-def start(results: Path) -> subprocess.Popen[bytes]:
-    # One thread each: two of them run side by side on two cores.
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(results.parent),
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
-    }
-    return subprocess.Popen(
-        command(results),
-        env=environment,
-        cwd=results.parent,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-def lines_in(results: Path) -> int:
-    found = [p.read_bytes().count(b"\n") for p in results.rglob(".partial/random-*.rows.jsonl")]
-    return max(found, default=0)
-
-
-def kill_at(results: Path, lines: int) -> int:
-    """Start the command, kill it once its rows file has so many lines; return what it had."""
-    process = start(results)
-    try:
-        while lines_in(results) < lines and process.poll() is None:
-            time.sleep(0.005)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        code = process.wait()
-    assert code == -signal.SIGKILL
-    assert list(results.rglob("*.json")) == []
-    return lines_in(results)
-
-
-def finish(results: Path) -> dict[str, Any]:
-    assert start(results).wait() == 0
-    return content(results)
-
-
-def test_a_process_killed_three_times_ends_in_the_same_bytes(tmp_path: Path) -> None:
-    points = [1, 9, 17]  # right after the header, after two chunks, after four
-    results = tmp_path / "killed"
-    with ThreadPoolExecutor(1) as pool:
-        whole = pool.submit(finish, tmp_path / "whole")
-        lines = [kill_at(results, point) for point in points]
-        assert all(point <= found < 25 for point, found in zip(points, lines, strict=True))
-        assert finish(results) == whole.result()
-    (record,) = results.rglob("random-*.json")
-    assert read(record).task.n == 24 and len(content(results)) == 7
-    assert len(read_rows(record.with_name(read(record).rows.file))) == 24
 
 
 def test_an_explainer_that_cannot_serve_says_so_before_any_work(job: Job) -> None:
