@@ -44,6 +44,11 @@ class Engine:
     def _lean(self) -> Lean | None:
         return lean_forward(self.model)
 
+    @cached_property
+    def differentiable(self) -> Lean | None:
+        """Return a shorter way to the logits that passes gradients, where there is one."""
+        return lean_forward(self.model, differentiable=True)
+
     def log_probabilities(self, rows: Sequence[Row], head: str = "logits") -> Floats:
         """Return ln softmax of an output: one line per row, one column per class.
 

@@ -21,19 +21,25 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-9}
 _PLACED_BY_INDEX = {"bert", "electra"}
 
 
-def lean_forward(model: Model) -> Lean | None:
+def lean_forward(model: Model, *, differentiable: bool = False) -> Lean | None:
     """Return a shorter way to the model's logits, or None where it has none.
 
     A classifier reads one token, so the last block is computed for that one alone; rows that
     differ in few tokens share queries, keys and values of the first block; on the CPU, linear
     layers are packed once and fused with what follows them. The way is taken only if it
     gives the network's own logits for a probe. It copies the encoder's weights.
+
+    A differentiable way passes gradients to the embeddings. It packs and shares nothing: packed
+    layers have no gradient, and embeddings that were moved differ where their tokens do not. It
+    sorts rows by length, so that embeddings put in a row's place must be of rows of one length.
     """
     network: Any = model.network
     if len(model.heads) > 1 or model.dtype not in _TOLERANCE or network.training:
         return None
     try:
-        lean = _Encoder(network, tuple(_block(layer) for layer in network.base_model.encoder.layer))
+        layers = network.base_model.encoder.layer
+        blocks = tuple(_block(layer, pack=not differentiable) for layer in layers)
+        lean = _Encoder(network, blocks, shares=not differentiable)
     except AttributeError:  # another architecture
         return None
     return lean if _agrees(model, lean) else None
@@ -85,12 +91,13 @@ class _Block:
     def attend(self, joined: Tensor, rows: int) -> Tensor:
         """Attend within rows of one length; queries, keys and values are [tokens, 3 widths].
 
-        The result is [rows, tokens of a row, heads, width of a head].
+        The result is [tokens, width].
         """
         width = joined.shape[-1] // 3
         parts = joined.view(rows, -1, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4)
-        return F.scaled_dot_product_attention(query, key, value).transpose(1, 2)
+        found = F.scaled_dot_product_attention(query, key, value).transpose(1, 2)
+        return found.reshape(-1, width)
 
     def attend_from_first(self, x: Tensor) -> Tensor:
         """Attend from the first token of each row of x [rows, tokens, width] alone.
@@ -126,6 +133,7 @@ class _Encoder:
 
     network: Any
     blocks: tuple[_Block, ...]
+    shares: bool
 
     def __call__(self, ids: Tensor, types: Tensor, attention: Tensor) -> Tensor:
         lengths = attention.sum(dim=1)
@@ -135,18 +143,17 @@ class _Encoder:
         groups = list(zip(sizes.tolist(), counts.tolist(), strict=True))
         tokens = [size * count for size, count in groups]
         real = attention.bool()
-        x = self._embed(ids, types)[real]
+        embedded = self._embed(ids, types)
+        # Where nothing is padded, nothing need be selected: the gradient of that is slow.
+        x = embedded.flatten(0, 1) if sum(tokens) == real.numel() else embedded[real]
         for index, block in enumerate(self.blocks[:-1]):
             if index == 0:
                 joined = self._first(block, x, ids, types, real)
             else:
                 joined = block.query_key_value(x)
-            attended = torch.empty_like(x)
-            parts = zip(joined.split(tokens), attended.split(tokens), groups, strict=True)
-            for part, place, (_, count) in parts:
-                found = block.attend(part, count)
-                place.view(found.shape).copy_(found)
-            x = block.feed(attended, x)
+            parts = zip(joined.split(tokens), groups, strict=True)
+            attended = [block.attend(part, count) for part, (_, count) in parts]
+            x = block.feed(attended[0] if len(attended) == 1 else torch.cat(attended), x)
         logits = self._read(x, groups)
         return logits[order.argsort()]
 
@@ -167,7 +174,7 @@ class _Encoder:
 
     def _first(self, block: _Block, x: Tensor, ids: Tensor, types: Tensor, real: Tensor) -> Tensor:
         """Compute queries, keys and values of each distinct embedding once."""
-        if self.network.config.model_type not in _PLACED_BY_INDEX:
+        if not self.shares or self.network.config.model_type not in _PLACED_BY_INDEX:
             return block.query_key_value(x)
         tokens = ids.shape[1]
         places = torch.arange(tokens, device=ids.device)
@@ -183,32 +190,32 @@ class _Encoder:
         return logits
 
 
-def _block(layer: Any) -> _Block:
+def _block(layer: Any, *, pack: bool) -> _Block:
     attention, out = layer.attention.self, layer.attention.output
     query, key, value = attention.query, attention.key, attention.value
     return _Block(
         heads=attention.num_attention_heads,
-        query_key_value=_dense(query, key, value),
+        query_key_value=_dense(query, key, value, pack=pack),
         query=query,
         key=key,
         value=value,
-        attention_out=_dense(out.dense),
+        attention_out=_dense(out.dense, pack=pack),
         attention_norm=out.LayerNorm,
-        widen=_dense(layer.intermediate.dense),
+        widen=_dense(layer.intermediate.dense, pack=pack),
         activation=layer.intermediate.intermediate_act_fn,
-        narrow=_dense(layer.output.dense),
+        narrow=_dense(layer.output.dense, pack=pack),
         norm=layer.output.LayerNorm,
     )
 
 
-def _dense(*layers: nn.Module) -> _Dense:
+def _dense(*layers: nn.Module, pack: bool) -> _Dense:
     """Join plain linear layers into one, packed for the CPU where PyTorch can."""
     if any(type(layer) is not nn.Linear for layer in layers):
         raise AttributeError("expected plain linear layers")  # an adapter not merged, say
-    with torch.inference_mode():
+    with torch.no_grad():
         weight = torch.cat([layer.weight for layer in layers if isinstance(layer, nn.Linear)])
         bias = torch.cat([layer.bias for layer in layers if isinstance(layer, nn.Linear)])
-        packed = _packs(weight)
+        packed = pack and _packs(weight)
         if packed:
             weight = torch.ops.mkldnn._reorder_linear_weight(weight)
     return _Dense(weight, bias, packed)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from faithbench.capture import embedding_leaf
 from faithbench.encoding import inputs_of
 from faithbench.errors import FaithbenchError
+from faithbench.forward import engine_of
 from faithbench.models import Model
 from faithbench.types import Batch
 
@@ -57,7 +58,7 @@ def sum_gradients(
     gradients add. Points of all examples of one length share passes of at most TOKENS tokens:
     without padding there is no mask, and attention is quicker.
     """
-    network = model.network
+    network, lean = model.network, engine_of(model).differentiable
     total = torch.zeros_like(embed(model, batch.ids))
     for size, examples in _by_length(batch).items():
         points = [(row, step) for row in examples for step in range(count)]
@@ -67,7 +68,9 @@ def sum_gradients(
             rows = torch.tensor([row for row, _ in part], device=batch.ids.device)
             inputs = (t[rows, :size] for t in (batch.ids, batch.types, batch.attention))
             with torch.enable_grad(), embedding_leaf(network, place(part)[:, :size]) as leaf:
-                logits = network(**inputs_of(network, *inputs))[batch.head]
+                logits = (
+                    lean(*inputs) if lean else network(**inputs_of(network, *inputs))[batch.head]
+                )
                 chosen = logits.gather(1, batch.targets[rows, None]).sum()
                 (gradient,) = torch.autograd.grad(chosen, leaf[0])
             model.meter.charge(forwards=len(part), backwards=len(part))

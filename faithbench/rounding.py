@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+_EXACT = 22
+"""Ten to this power is the largest that a double holds exactly."""
+
 
 def significant(value: float, digits: int) -> float:
     """Round to so many significant digits; minus zero becomes zero."""
@@ -11,14 +16,24 @@ def significant(value: float, digits: int) -> float:
 
 
 def all_significant(values: Sequence[float | None], digits: int) -> list[float | None]:
-    """Round many numbers as `significant` does, by one text of them all; None stays None."""
-    known = tuple(value for value in values if value is not None)
-    texts = (f"%.{digits - 1}e " * len(known) % known).split()
-    rounded = [float(text) + 0.0 for text in texts]
-    if len(rounded) == len(values):
-        return [*rounded]
-    left = iter(rounded)
-    return [None if value is None else next(left) for value in values]
+    """Round many numbers as `significant` does; None stays None.
+
+    A whole number divided by a power of ten is the double nearest to that decimal number as long
+    as both are exact, so that only the smallest, and those near the middle of two, go through
+    text.
+    """
+    given = np.array(values, dtype=float)  # None becomes NaN
+    with np.errstate(divide="ignore", invalid="ignore"):
+        places = digits - 1 - np.floor(np.log10(np.abs(given)))
+        exact = (places >= 0) & (places <= _EXACT)
+        scale = 10.0 ** np.where(exact, places, 0.0)
+        scaled = given * scale
+        exact &= np.abs(scaled - np.floor(scaled) - 0.5) > 1e-3
+        rounded: list[float | None] = (np.round(scaled) / scale + 0.0).tolist()
+    for place in np.flatnonzero(~exact).tolist():
+        value = values[place]
+        rounded[place] = None if value is None else significant(value, digits)
+    return rounded
 
 
 def decimals(value: float) -> float:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from faithbench import lean, tiny
+from faithbench.capture import embedding_leaf
 from faithbench.forward import Engine
 from faithbench.lean import lean_forward
 from faithbench.models import Model
@@ -27,6 +28,26 @@ def test_logits_are_those_of_the_network(
     wanted = model.network(**inputs).logits
     with torch.inference_mode():
         torch.testing.assert_close(way(ids, types, attention), wanted, rtol=0, atol=slack)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "electra"])
+def test_gradients_are_those_of_the_network(tiny_model, architecture: str) -> None:
+    """Two rows of equal tokens, moved apart in embedding space: nothing may be shared."""
+    model = tiny_model(architecture, 3)
+    way = lean_forward(model, differentiable=True)
+    assert way is not None
+    network = model.network
+    ids = torch.tensor([[2, 7, 8, 9, 3]] * 2)
+    types, attention = torch.zeros_like(ids), torch.ones_like(ids)
+    moved = network.get_input_embeddings()(ids).detach()
+    moved = moved + 0.1 * torch.randn(moved.shape, dtype=moved.dtype)
+    found = []
+    for logits_of in (lambda: way(ids, types, attention), lambda: network(input_ids=ids).logits):
+        with embedding_leaf(network, moved) as leaf:
+            logits = logits_of()
+            found.append(torch.autograd.grad(logits[:, 1].sum(), leaf[0])[0])
+    assert not torch.allclose(found[0][0], found[0][1], atol=1e-4)
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("architecture", ["distilbert", "albert", "gpt2"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from faithbench.errors import FaithbenchError
@@ -25,7 +26,7 @@ Files = dict[str, bytes]
 """Contents by path below the leaderboard's folder."""
 
 MANY = 60
-"""From so many records on, tables are made by several processes."""
+"""From so many records on, several processes share the work."""
 
 # What a build may remove: pages of tables that are no more.
 _OWN = ("tasks/*.md", "tables/*.tex")
@@ -34,9 +35,8 @@ _OWN = ("tasks/*.md", "tables/*.tex")
 def make_board(records: Path, submissions: Path) -> Board:
     """Read all records and work out the board."""
     found = find_records(records, submissions)
-    # A few records are read sooner than processes start.
-    processes = None if len(found) >= MANY else 1
-    drafts = spread(lambda part: drafts_of(groups_in(part)), parts_of(found), processes)
+    work = parts_of(found)
+    drafts = spread(lambda part: drafts_of(groups_in(part)), work, _processes(len(found)))
     tables = named(draft for own in drafts for draft in own)
     rankings = rankings_of(tables)
     return Board(
@@ -70,16 +70,22 @@ def _no_collection() -> Iterator[None]:
 
 def render(board: Board) -> Files:
     """Return every file of the leaderboard: a function of the board alone."""
-    texts = {
-        "README.md": overview(board),
-        "index.html": render_page(board),
-        "leaderboard.json": board_json(board),
-        "leaderboard.schema.json": _schema(),
+    makers: dict[str, Callable[[], str]] = {
+        "index.html": partial(render_page, board),  # the longest work first
+        "leaderboard.json": partial(board_json, board),
+        "leaderboard.schema.json": _schema,
+        "README.md": partial(overview, board),
     }
     for table in board.tables:
-        texts[f"tasks/{table.id}.md"] = task_page(table)
-        texts[f"tables/{table.id}.tex"] = latex(table)
-    return {name: text.encode() for name, text in sorted(texts.items())}
+        makers[f"tasks/{table.id}.md"] = partial(task_page, table)
+        makers[f"tables/{table.id}.tex"] = partial(latex, table)
+    texts = spread(lambda make: make(), list(makers.values()), _processes(board.records))
+    return {name: text.encode() for name, text in sorted(zip(makers, texts, strict=True))}
+
+
+def _processes(records: int) -> int | None:
+    """Return how many may work: all that there are, or one where they start later than it ends."""
+    return None if records >= MANY else 1
 
 
 def board_json(board: Board) -> str:
