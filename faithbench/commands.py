@@ -115,6 +115,8 @@ def heads_command(
     """Measure and calibrate a model's heads, and store what was found."""
     console = Console()
     the_task = load_task(task)
+    if out is not None:
+        check_writable(out.parent, "--out")
     parsed = load_dataset(the_task, source=source, split="train", folder=data, limit=sentences)
     dev = load_dataset(the_task, source=source, split="dev", folder=data, limit=examples)
     from faithbench.calibration import PAPER, calibrate
@@ -129,7 +131,7 @@ def heads_command(
     )
     loaded = shortened(loaded, max_tokens)
     target = out or cached_heads(loaded)
-    check_writable(target.parent)
+    check_writable(target.parent, "--out")
     with progress_on(console) as progress:
         relations, positions = measure(loaded, parsed.examples, spacy_parse, progress)
         facts = HeadStatistics(

@@ -150,6 +150,13 @@ def test_results_that_cannot_be_written(call: Call, tmp_path: Path) -> None:
     assert said.endswith("; choose another folder with --results")
 
 
+@pytest.mark.parametrize("command", ["train", "heads"])
+def test_other_outputs_that_cannot_be_written(call: Call, tmp_path: Path, command: str) -> None:
+    (tmp_path / "file").write_text("")
+    words = (command, "--task", "sst2", "--out", tmp_path / "file" / "own" / "heads.json")
+    assert complaint(call(*words)).endswith("; choose another folder with --out")
+
+
 def test_text_of_unknown_characters(call: Call) -> None:
     said = complaint(call("explain", "--text", "\u16a0\u16a1 \u16a2", "--explainer", "random"))
     assert "model 'bundled:sst2' finds only unknown characters in" in said

@@ -42,7 +42,7 @@ def train_command(
     console = Console()
     the_task = load_task(task)
     out = out or Path("models") / the_task.name
-    check_writable(out)
+    check_writable(out, "--out")
     from faithbench.training.fit import fit
     from faithbench.training.recipe import Recipe
     from faithbench.training.splits import load_splits
