@@ -35,6 +35,18 @@ LINE = (
 ).encode()
 
 
+MINI = """\
+name = "mini"
+version = 1
+title = "Mini"
+kind = "classification"
+labels = ["no", "yes"]
+licence = "CC0"
+citation = "none"
+"""
+"""The first lines of a small task's file."""
+
+
 def make_task(**changes: Any) -> Task:
     fields: dict[str, Any] = {
         "name": "mini",

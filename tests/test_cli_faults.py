@@ -8,17 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.builders import put
+from tests.builders import MINI, put
 from tests.commands import RUN, Call, complaint
 
-TASK = """\
-name = "mini"
-version = 1
-title = "Mini"
-kind = "classification"
-labels = ["no", "yes"]
-licence = "CC0"
-citation = "none"
+TASK = (
+    MINI
+    + """\
 
 [folder]
 name = "mini"
@@ -27,6 +22,7 @@ splits = { test = "test" }
 [models.folder]
 name = "bundled:sst2"
 """
+)
 
 
 @pytest.mark.parametrize(

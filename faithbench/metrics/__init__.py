@@ -213,7 +213,7 @@ def table_metrics(metrics: Iterable[Metric]) -> tuple[TableMetric, ...]:
     return tuple(m for m in metrics if isinstance(m, TableMetric))
 
 
-# Each registers its metrics on import.
+# Each registers its metrics on import: below, because they need what stands above, and unnamed.
 from faithbench.metrics import (  # noqa: E402
     faithfulness,  # noqa: F401
     plausibility,  # noqa: F401

@@ -11,20 +11,17 @@ import pytest
 import torch
 
 from faithbench import cli, tiny
+from tests.builders import MINI
 
-TASK = """
-name = "mini"
-version = 1
-title = "Mini"
-kind = "classification"
-labels = ["no", "yes"]
-licence = "CC0"
-citation = "none"
+TASK = (
+    MINI
+    + """\
 [models]
 [folder]
 name = "mini"
 splits = { train = "train", test = "test" }
 """
+)
 
 
 @pytest.fixture

@@ -22,21 +22,18 @@ from faithbench.tasks import load_task
 from faithbench.training.fit import fit, over
 from faithbench.training.recipe import Recipe, Splits
 from faithbench.weights import BASE_SHA256, base_encoder, file_sha256
+from tests.builders import MINI
 
 RECIPE = Recipe(epochs=2, rank=2, alpha=4, batch_size=8, learning_rate=1e-2)
-TASK = """
-name = "mini"
-version = 1
-title = "Mini"
-kind = "classification"
-labels = ["no", "yes"]
-licence = "CC0"
-citation = "none"
+TASK = (
+    MINI
+    + """\
 [models]
 [folder]
 name = "mini"
 splits = { train = "train", dev = "dev", test = "test" }
 """
+)
 KEPT = {"adapter_config.json", "adapter_model.safetensors", "card.json"}
 
 
