@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from faithbench.dense import Dense, join_linear
 from faithbench.models import Model
 
 Lean = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -46,46 +47,19 @@ def lean_forward(model: Model, *, differentiable: bool = False) -> Lean | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Dense:
-    """A linear layer, followed by nothing, by GELU, or by an addition."""
-
-    weight: Tensor
-    bias: Tensor
-    packed: bool
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if self.packed:
-            return _pointwise(x, self.weight, self.bias, "none", [], "")
-        return F.linear(x, self.weight, self.bias)
-
-    def activated(self, x: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.packed and getattr(activation, "act", activation) is F.gelu:
-            return _pointwise(x, self.weight, self.bias, "gelu", [], "none")
-        return activation(self(x))
-
-    def added(self, x: Tensor, other: Tensor) -> Tensor:
-        if self.packed:
-            summed: Tensor = torch.ops.mkldnn._linear_pointwise.binary(
-                x, other, self.weight, self.bias, "add"
-            )
-            return summed
-        return torch.add(other, self.bias).addmm_(x, self.weight.t())  # no copy of the bias
-
-
-@dataclass(frozen=True, eq=False)
 class _Block:
     """One block of the encoder: attention, then a feed-forward layer, each with its norm."""
 
     heads: int
-    query_key_value: _Dense
+    query_key_value: Dense
     query: nn.Linear
     key: nn.Linear
     value: nn.Linear
-    attention_out: _Dense
+    attention_out: Dense
     attention_norm: nn.Module
-    widen: _Dense
+    widen: Dense
     activation: Callable[[Tensor], Tensor]
-    narrow: _Dense
+    narrow: Dense
     norm: nn.Module
 
     def attend(self, joined: Tensor, rows: int) -> Tensor:
@@ -195,48 +169,17 @@ def _block(layer: Any, *, pack: bool) -> _Block:
     query, key, value = attention.query, attention.key, attention.value
     return _Block(
         heads=attention.num_attention_heads,
-        query_key_value=_dense(query, key, value, pack=pack),
+        query_key_value=join_linear(query, key, value, pack=pack),
         query=query,
         key=key,
         value=value,
-        attention_out=_dense(out.dense, pack=pack),
+        attention_out=join_linear(out.dense, pack=pack),
         attention_norm=out.LayerNorm,
-        widen=_dense(layer.intermediate.dense, pack=pack),
+        widen=join_linear(layer.intermediate.dense, pack=pack),
         activation=layer.intermediate.intermediate_act_fn,
-        narrow=_dense(layer.output.dense, pack=pack),
+        narrow=join_linear(layer.output.dense, pack=pack),
         norm=layer.output.LayerNorm,
     )
-
-
-def _dense(*layers: nn.Module, pack: bool) -> _Dense:
-    """Join plain linear layers into one, packed for the CPU where PyTorch can."""
-    if any(type(layer) is not nn.Linear for layer in layers):
-        raise AttributeError("expected plain linear layers")  # an adapter not merged, say
-    with torch.no_grad():
-        weight = torch.cat([layer.weight for layer in layers if isinstance(layer, nn.Linear)])
-        bias = torch.cat([layer.bias for layer in layers if isinstance(layer, nn.Linear)])
-        packed = pack and _packs(weight)
-        if packed:
-            weight = torch.ops.mkldnn._reorder_linear_weight(weight)
-    return _Dense(weight, bias, packed)
-
-
-def _packs(weight: Tensor) -> bool:
-    # Without AVX-512, plain products with GELU apart are faster than packed and fused ones.
-    return (
-        weight.device.type == "cpu"
-        and weight.dtype == torch.float32
-        and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
-        and torch.backends.mkldnn.is_available()
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    )
-
-
-def _pointwise(
-    x: Tensor, weight: Tensor, bias: Tensor, name: str, a: list[float], b: str
-) -> Tensor:
-    found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, name, a, b)
-    return found
 
 
 def _agrees(model: Model, lean: Lean) -> bool:
