@@ -103,6 +103,8 @@ EXPLAINERS: dict[str, Entry] = {
         "kernel-shap": (
             "KernelShap", "Estimate Shapley values by weighted regression on masked texts."
         ),
+    }),
+    **_built_in("perturbation", "partition", {
         "partition-shap": (
             "PartitionShap", "Split Shapley credit down a balanced tree of neighbouring tokens."
         ),
