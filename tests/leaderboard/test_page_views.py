@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,35 @@ def test_viewer_of_a_question(chromium: Any, pages: dict[str, Path]) -> None:
     assert reader.texts(".words") == ["Whole wheat.", "Whole wheat."]
     assert reader.one(".said").text.startswith("The model's answer is right (probability ")
     assert reader.all(".marked") == [] and len(reader.all(".cards .card")) == 1
+
+
+def test_viewer_tells_the_strongest_in_words(small: Reader) -> None:
+    """Colours and tooltips are not for everybody."""
+    shown = small_board().tables[1].shown[0]
+    scores, base = shown.scores["lrp-mask"], shown.scores["random"]
+    small.open("examples", "agnews")
+    assert _strongest(small, "lrp-mask") == _told(shown.tokens, scores)
+    small.choose("#reference", "difference to random")
+    between = [one - other for one, other in zip(scores, base, strict=True)]
+    assert _strongest(small, "lrp-mask") == _told(shown.tokens, between)
+    assert _strongest(small, "random") == _told(shown.tokens, base)
+
+
+def _strongest(reader: Reader, label: str) -> str:
+    (card,) = (
+        card
+        for card in reader.all(".cards .card")
+        if card.find_element("css selector", "bdi").text == label
+    )
+    text: str = card.find_element("css selector", ".strongest").text
+    return text
+
+
+def _told(tokens: Sequence[str], values: Sequence[float]) -> str:
+    order = sorted(range(len(values)), key=lambda place: -abs(values[place]))[:3]
+    numbers = [f"{values[place]:+.2f}".replace("0.", ".", 1) for place in order]
+    pairs = zip((tokens[place] for place in order), numbers, strict=True)
+    return "strongest: " + ", ".join(f"{word} {number}" for word, number in pairs)
 
 
 def _check_shades(card: Any, hundredths: list[float]) -> None:

@@ -141,6 +141,7 @@ function heatCards(table, shown, reference) {
         },
         heat(shown.tokens, values, marked, own ? 1 : 2),
       ),
+      strongest(shown.tokens, values, own ? 1 : 2),
     );
   });
   return [rationaleCard(table, shown, marked), make("div", { class: "cards" }, cards)];
@@ -169,6 +170,21 @@ function rationaleCard(table, shown, marked) {
   );
 }
 
+const signed = (value) => `${value > 0 ? "+" : ""}${bare(value.toFixed(2))}`;
+
+// What colours and tooltips say, for those who see or reach neither.
+function strongest(tokens, values, times) {
+  const told = values
+    .map((value, place) => [value, place])
+    .filter(([value]) => value !== 0)
+    .sort(([a], [b]) => Math.abs(b) - Math.abs(a))
+    .slice(0, 3)
+    .map(([value, place]) => `${bareToken(tokens[place])} ${signed((times * value) / 100)}`);
+  const nothing = times === 1 ? "all scores are 0" : "no difference";
+  const text = told.length ? `strongest: ${told.join(", ")}` : nothing;
+  return make("p", { class: "strongest small muted" }, text);
+}
+
 // Words as spans; `times` turns a shade back into the number to tell.
 function heat(tokens, values, marked, times) {
   const gaps = gapsOf(tokens);
@@ -176,9 +192,7 @@ function heat(tokens, values, marked, times) {
     const strength = Math.min(10, Math.round(Math.abs(values[place]) / 10));
     const kind = strength === 0 ? "" : `${values[place] > 0 ? "up" : "down"} s${strength}`;
     const title =
-      times === null
-        ? null
-        : `${bareToken(token)}: ${values[place] > 0 ? "+" : ""}${bare(((times * values[place]) / 100).toFixed(2))}`;
+      times === null ? null : `${bareToken(token)}: ${signed((times * values[place]) / 100)}`;
     const span = make(
       "span",
       { class: `token ${kind} ${marked.has(place) ? "marked" : ""}`, title },
