@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
 
 from faithbench.attribution import attribute, seed_of
 from faithbench.bounds import BoundsFile
@@ -40,14 +43,8 @@ def compute_chunk(
     """
     encodings = chunk.encodings
     said = predictions(engine, encodings)
-    seeds = sorted({seed for cell in cells for seed in cell.seeds})
-    # Cells share a batch, so that they can share a pass.
-    batches = {seed: batch_of(job, encodings, said, seed) for seed in seeds}
     pairs = [(cell, seed) for cell in cells for seed in cell.seeds]
-    found = [
-        fold(encodings, attribute(job.model, cell.chosen, batches[seed])) for cell, seed in pairs
-    ]
-    release(job.model)
+    found = _explain(job, encodings, said, pairs)
     scored = score(
         engine,
         [attribution for attributions in found for attribution in attributions],
@@ -68,6 +65,52 @@ def compute_chunk(
         seconds = [attribution.seconds for attribution in found[start]]
         file.append([(r, s) for r, s in zip(rows, seconds, strict=True) if r.id not in file.done])
         start = end
+
+
+def _explain(
+    job: Job,
+    encodings: Sequence[Encoding],
+    said: Sequence[Prediction],
+    pairs: Sequence[tuple[Cell, int]],
+) -> list[list[Attribution]]:
+    """Explain examples by each cell and seed, batch after batch, so that cells share passes.
+
+    What a pass keeps grows with the batch: a device without memory for one gets it in halves.
+    """
+    found: list[list[Attribution]] = [[] for _ in pairs]
+    waiting = batches_within(encodings, job.budget)
+    while waiting:
+        part = waiting.pop(0)
+        own = encodings[part]
+        batches = {
+            seed: batch_of(job, own, said[part], seed) for seed in sorted({s for _, s in pairs})
+        }
+        try:
+            each = [fold(own, attribute(job.model, c.chosen, batches[seed])) for c, seed in pairs]
+        except torch.OutOfMemoryError:
+            if len(own) == 1:
+                raise
+            middle = part.start + len(own) // 2
+            waiting = [slice(part.start, middle), slice(middle, part.stop), *waiting]
+            continue
+        finally:
+            release(job.model)
+        for known, new in zip(found, each, strict=True):
+            known.extend(new)
+    return found
+
+
+def batches_within(encodings: Sequence[Encoding], budget: int) -> list[slice]:
+    """Cut examples into batches of `budget` padded tokens at most, or of one example."""
+    cuts, rows, longest = [0], 0, 0
+    for place, encoding in enumerate(encodings):
+        parts = parts_of(encoding)
+        longest = max(longest, *(len(part.ids) for part in parts))
+        if place > cuts[-1] and (rows + len(parts)) * longest > budget:
+            cuts.append(place)
+            rows, longest = 0, max(len(part.ids) for part in parts)
+        rows += len(parts)
+    return [slice(start, end) for start, end in pairwise([*cuts, len(encodings)])]
 
 
 def batch_of(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+import torch
 
 from faithbench.catalog import EXPLAINERS
 from faithbench.cells import Cell, Job, is_stochastic
+from faithbench.chunks import batches_within
 from faithbench.data import load_dataset
+from faithbench.encoding import encode
 from faithbench.metrics import find_metrics
 from faithbench.run import run
 from faithbench.selection import find_explainers
@@ -98,3 +101,56 @@ def test_those_that_draw_say_so(name: str, tiny_model: Any, batch_of: Any) -> No
     length = int(batch.attention.sum())
     differ = bool((first[0, :length] != second[0, :length]).any())
     assert differ == is_stochastic(chosen.explainer)
+
+
+def test_batches_keep_within_the_budget(job: Job) -> None:
+    encodings = [encode(job.model, example) for example in job.data.examples]
+    assert [len(e.ids) for e in encodings] == [4, 8, 10, 4]
+    cuts = {
+        budget: [(part.start, part.stop) for part in batches_within(encodings, budget)]
+        for budget in (1, 15, 16, 19, 20, 30, 39, 40)
+    }
+    assert cuts[1] == cuts[15] == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert cuts[16] == cuts[19] == [(0, 2), (2, 3), (3, 4)]
+    assert cuts[20] == [(0, 2), (2, 4)]
+    assert cuts[30] == cuts[39] == [(0, 3), (3, 4)]
+    assert cuts[40] == [(0, 4)]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """An explainer that notes the batches it sees, and has memory for so many rows alone."""
+
+    most: int = 9
+    seen: ClassVar[list[int]] = []
+
+    def __call__(self, model: Any, batch: Any) -> torch.Tensor:
+        self.seen.append(len(batch.ids))
+        if len(batch.ids) > self.most:
+            raise torch.OutOfMemoryError("too little memory")
+        return batch.ids.double()
+
+
+def watched(job: Job, most: int = 9, budget: int = 2048) -> tuple[list[int], list[Any]]:
+    Watch.seen.clear()
+    chosen = replace(job.explainers[1], explainer=Watch(most))
+    changed = replace(job, explainers=(job.explainers[0], chosen), budget=budget, chunk=4)
+    rows = run(replace(changed, metrics=find_metrics("aopc")), quiet)[1].rows
+    return Watch.seen[1:], [(row.id, row.scores, row.values) for row in rows]  # after a warm-up
+
+
+def test_long_texts_are_explained_in_smaller_batches(job: Job) -> None:
+    whole, rows = watched(job)
+    parts, same = watched(replace(job, results=job.results / "again"), budget=16)
+    assert whole == [4]
+    assert parts == [2, 1, 1]  # of 4, 4, 8 and 10 tokens
+    assert same == rows
+
+
+def test_a_batch_without_memory_is_explained_in_halves(job: Job) -> None:
+    _, rows = watched(job)
+    seen, same = watched(replace(job, results=job.results / "again"), most=1)
+    assert seen == [4, 2, 1, 1, 2, 1, 1]
+    assert same == rows
+    with pytest.raises(torch.OutOfMemoryError):
+        watched(replace(job, results=job.results / "never"), most=0)
