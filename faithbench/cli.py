@@ -80,7 +80,7 @@ def run(
     no_human: Annotated[
         bool, typer.Option("--no-human", help="Leave human rationales out of the explainers.")
     ] = False,
-    batch: Annotated[int, typer.Option(min=1, help="Examples explained together.")] = 16,
+    batch: Annotated[int, typer.Option(min=1, help="Examples explained together, at most.")] = 16,
     long: Annotated[str, typer.Option(help="Too long texts: truncate, or window.")] = "truncate",
     results: Results = Path("results"),
     allow_changed_data: Annotated[
