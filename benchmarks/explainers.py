@@ -165,7 +165,7 @@ def _median_line(
 
 def _against_captum(model: Model, texts: Texts, rounds: int) -> list[tuple[str, ...]]:
     """Compare with captum as its documentation shows it, and at its best batch size."""
-    from captum.attr import FeatureAblation, IntegratedGradients, KernelShap, Lime
+    from captum.attr import IntegratedGradients, KernelShap, Lime, Occlusion
 
     network, mask = model.network, model.erasure_token("mask")[1]
 
@@ -176,7 +176,7 @@ def _against_captum(model: Model, texts: Texts, rounds: int) -> list[tuple[str, 
     def of_embeddings(embeddings: torch.Tensor) -> torch.Tensor:
         return network(inputs_embeds=embeddings).logits
 
-    def perturb(kind: type, **options: int) -> Callable[[Encoding, int], object]:
+    def perturb(kind: type, **options: object) -> Callable[[Encoding, int], object]:
         def explain(encoding: Encoding, target: int) -> object:
             ids = torch.tensor(encoding.ids)[None]
             with torch.no_grad():
@@ -193,12 +193,13 @@ def _against_captum(model: Model, texts: Texts, rounds: int) -> list[tuple[str, 
 
         return explain
 
-    size = _best(texts, lambda b: perturb(FeatureAblation, perturbations_per_eval=b))
+    def occlude(**options: int) -> Callable[[Encoding, int], object]:
+        return perturb(Occlusion, sliding_window_shapes=(1,), **options)
+
+    size = _best(texts, lambda b: occlude(perturbations_per_eval=b))
     peers = {
-        "occlusion, captum by default": perturb(FeatureAblation),
-        f"occlusion, captum at its best ({size} rows)": perturb(
-            FeatureAblation, perturbations_per_eval=size
-        ),
+        "occlusion, captum by default": occlude(),
+        f"occlusion, captum at its best ({size} rows)": occlude(perturbations_per_eval=size),
     }
     own: list[float] = []
     others: dict[str, list[float]] = {what: [] for what in peers}
