@@ -78,7 +78,7 @@ def _told(tokens: Sequence[str], values: Sequence[float]) -> str:
     order = sorted(range(len(values)), key=lambda place: -abs(values[place]))[:3]
     numbers = [f"{values[place]:+.2f}".replace("0.", ".", 1) for place in order]
     pairs = zip((tokens[place] for place in order), numbers, strict=True)
-    return "strongest: " + ", ".join(f"{word} {number}" for word, number in pairs)
+    return "strongest: " + " · ".join(f"{word} {number}" for word, number in pairs)
 
 
 def _check_shades(card: Any, hundredths: list[float]) -> None:

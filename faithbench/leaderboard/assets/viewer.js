@@ -181,7 +181,7 @@ function strongest(tokens, values, times) {
     .slice(0, 3)
     .map(([value, place]) => `${bareToken(tokens[place])} ${signed((times * value) / 100)}`);
   const nothing = times === 1 ? "all scores are 0" : "no difference";
-  const text = told.length ? `strongest: ${told.join(", ")}` : nothing;
+  const text = told.length ? `strongest: ${told.join(" · ")}` : nothing;
   return make("p", { class: "strongest small muted" }, text);
 }
 
