@@ -25,8 +25,9 @@ from faithbench.tournament import Duel, Tournament, tournament
 WIDTH = 80
 LEGEND = (
     "Explainers that share a letter are not significantly different (p >= .05 after Holm over the "
-    "pairs of the table); best and its ties are bold. Intervals are bootstrap, 95%. Effect is "
-    "rank-biserial: +1 if the first is the higher on all examples."
+    "pairs of the table); the best mean and those not significantly worse are bold. "
+    "Intervals are bootstrap, 95%. Effect is rank-biserial: +1 if the first is the "
+    "higher on all examples."
 )
 
 

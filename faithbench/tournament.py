@@ -32,8 +32,9 @@ class Tournament:
     """A table of explainers, best mean first, and what its tests say.
 
     `duels` has every pair, in that order. `letters` marks groups of ties; who has no value has
-    none. `ties` are those not significantly different from the best. A metric without a
-    direction has no best, and the highest mean comes first.
+    none. `ties` are those not significantly worse than the best mean: a test of ranks may put
+    one above it, where a few examples make the mean. A metric without a direction has no best,
+    and the highest mean comes first.
     """
 
     means: dict[str, float | None]
@@ -77,8 +78,8 @@ def tournament(
     present = [name for name in order if means[name] is not None]
     best = present[0] if present and higher_is_better is not None else None
     # The best comes first of all, and so do its duels.
-    against = {duel.second: duel.adjusted for duel in duels[: len(order) - 1] if best is not None}
-    ties = [n for n in present if n in against and not _below(against[n], alpha)]
+    lost = {duel.second for duel in duels[: len(order) - 1] if _lost(duel, -sign, alpha)}
+    ties = [name for name in present[1:] if name not in lost] if best is not None else []
     found = _letters(present, adjusted, len(order), alpha)
     return Tournament(
         {name: means[name] for name in order},
@@ -101,8 +102,9 @@ def _letters(
     return dict(zip(present, letters(known, alpha), strict=True))
 
 
-def _below(p: float | None, alpha: float) -> bool:
-    return p is not None and p < alpha
+def _lost(duel: Duel, sign: int, alpha: float) -> bool:
+    """Say whether the second is significantly worse, where better is higher, or lower if -1."""
+    return duel.adjusted is not None and duel.adjusted < alpha and sign * duel.test.effect > 0
 
 
 def _mean(values: Floats) -> float | None:

@@ -41,6 +41,17 @@ def test_direction_decides_who_is_best() -> None:
     assert (neither.best, neither.ties) == (None, ()) and neither.letters["high"] == "a"
 
 
+def test_who_wins_by_ranks_is_not_outshone_by_a_mean() -> None:
+    """One example makes the best mean; on all the others it is the lower of the two."""
+    lucky, steady = [100.0] + [0.0] * 19, [1.0 + i / 100 for i in range(20)]
+    for sign in (1, -1):
+        table = {"lucky": [sign * v for v in lucky], "steady": [sign * v for v in steady]}
+        found = tournament({**table, "low": [-sign * 50.0 - v for v in steady]}, sign == 1)
+        assert found.best == "lucky" and found.letters["lucky"] != found.letters["steady"]
+        assert found.duels[0].test.effect * sign < 0
+        assert found.ties == ("steady",)
+
+
 def test_no_test_is_a_tie_and_does_not_count() -> None:
     found = tournament({"b": HIGH, "a": HIGH, "c": LOW}, higher_is_better=True)
     # Equal means are ordered by name; Holm is over two tests, not three.

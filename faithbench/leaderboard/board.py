@@ -16,7 +16,7 @@ class Cell(Facts):
     """One explainer's result on one metric.
 
     `letters` are its groups of ties: who shares one is not significantly different. `tie` marks
-    who is not significantly different from the best.
+    who is not significantly worse than the best.
     """
 
     mean: float | None

@@ -35,7 +35,7 @@ def _lines(board: Board) -> Iterator[str]:
         f"(digest `{board.digest[:12]}`). "
         "Only like is compared with like: explainers share a table if task, data, examples, "
         "model, protocol and operator are the same. ↑ and ↓ say which way is better; the best and "
-        "those not significantly different from it are bold. [index.html](index.html) shows the "
+        "those not significantly worse are bold. [index.html](index.html) shows the "
         "same with charts and examples, [leaderboard.json](leaderboard.json) has all numbers "
         "([schema](leaderboard.schema.json)), and `tables/` has them for LaTeX.\n"
     )
@@ -54,7 +54,8 @@ def _ranks(board: Board) -> Iterator[str]:
         "Mean rank over tables, with a bootstrap 95% interval over them; 1 is the best. In each "
         "table explainers are ranked on every metric, then by their mean rank over the metrics of "
         "a family, and overall by their mean rank over the families but speed, which is ranked by "
-        f"forward equivalents. Tables: {', '.join(markdown(table.id) for table in counted)}.\n"
+        "forward equivalents. Ranked are explainers that are in all of these tables: "
+        f"{', '.join(markdown(table.id) for table in counted)}.\n"
     )
     if all(table.source == "bundled" for table in counted):
         yield "These are **bundled** samples: they show that it works, and rank nobody.\n"

@@ -71,14 +71,24 @@ def rankings_of(tables: Sequence[Table]) -> tuple[Ranking, ...]:
 
 
 def counted_tables(tables: Sequence[Table]) -> list[Table]:
-    """Return the tables to rank over: of real data if there are any, and well filled.
+    """Return the tables to rank over: of real data if there are any, and with enough in common.
 
-    A table with less than half of the explainers of the fullest one is left out: only those in
-    all tables are ranked, and one that nobody else took part in would leave nobody.
+    Only explainers in all of them are ranked, so that a table with few would leave out the
+    others. Tables join one by one, whoever shares most explainers with those before; counted are
+    so many that tables times shared explainers are most, and of equals the more tables.
     """
     real = [table for table in tables if table.source != "bundled"] or list(tables)
-    most = max((len(ranked_labels(table)) for table in real), default=0)
-    return [table for table in real if 2 * len(ranked_labels(table)) >= max(most, 4)] or real
+    own = {table.id: set(ranked_labels(table)) for table in real}
+    shared = set().union(*own.values())
+    joined: list[str] = []
+    sizes: list[int] = []
+    while len(joined) < len(own):
+        waiting = sorted(own.keys() - joined)
+        joined.append(max(waiting, key=lambda name: len(own[name] & shared)))
+        shared &= own[joined[-1]]
+        sizes.append(len(joined) * len(shared))
+    count = max(range(len(sizes)), key=lambda k: (sizes[k], k), default=-1) + 1
+    return [table for table in real if table.id in joined[:count]]
 
 
 def ranked_labels(table: Table) -> list[str]:

@@ -26,8 +26,8 @@ TESTS = (
     "A cell is the mean over examples, its bootstrap 95% interval, and letters: explainers that "
     "share a letter are not significantly different. Every pair of a column is tested on the same "
     "examples (Wilcoxon signed-rank; exact McNemar where all values are 0 or 1), p after "
-    "Holm-Bonferroni over the pairs of the column, alpha .05. The best and its statistical ties "
-    "are bold."
+    "Holm-Bonferroni over the pairs of the column, alpha .05. The best mean and all that are "
+    "not significantly worse are bold."
 )
 
 

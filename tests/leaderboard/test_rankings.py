@@ -74,6 +74,21 @@ def test_bundled_and_sparse_tables_do_not_count(tmp_path: Path) -> None:
     assert board.rankings[1].ci95["lime"] is None, "one table has no interval"
 
 
+def test_many_tables_with_few_explainers_count_more_than_one_with_many(tmp_path: Path) -> None:
+    few = {f"x{i}": i / 100 for i in range(3)}
+    many = {f"x{i}": i / 100 for i in range(8)}
+    add(tmp_path, "a", many)
+    add(tmp_path, "b", few)
+    board = make_board(tmp_path, NONE)
+    # 1 table times 8 explainers is more than 2 times 3; 3 times 3 is more than 8.
+    assert {row.split("/")[0] for row in board.rankings[0].over} == {"a"}
+    add(tmp_path, "c", few)
+    add(tmp_path, "d", {"x0": 0.5, "stranger": 0.1})
+    board = make_board(tmp_path, NONE)
+    assert {row.split("/")[0] for row in board.rankings[0].over} == {"a", "b", "c"}
+    assert set(board.rankings[0].mean_ranks) == set(few)
+
+
 def test_one_who_lacks_a_metric_is_left_out_and_not_the_metric(tmp_path: Path) -> None:
     add(tmp_path, "one", {f"x{i}": i / 100 for i in range(10)})
     task = {"name": "one", "source": "folder", "rationale": "none"}

@@ -46,7 +46,7 @@ function resultCell(column, place, first) {
     "td",
     {
       class: `cell ${edge} ${rank ? "top-tie" : ""}`,
-      title: `${column.title} ${short(mean)}; ${interval}n = ${n}${skipped ? `, ${skipped} skipped` : ""}${rank === 2 ? "; the best" : rank ? "; not significantly different from the best" : ""}`,
+      title: `${column.title} ${short(mean)}; ${interval}n = ${n}${skipped ? `, ${skipped} skipped` : ""}${rank === 2 ? "; the best" : rank ? "; not significantly worse than the best" : ""}`,
     },
     make("span", { class: "mean" }, text),
     half,
