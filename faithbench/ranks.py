@@ -54,8 +54,8 @@ def rank_test(
     means = ranks.mean(axis=0) if tasks else np.empty(0)
     mean_ranks = tuple(means.tolist())
     if explainers < 3 or tasks < 2:
-        found = f"{explainers} explainers on {tasks} tasks"
-        reason = f"ranks are tested from 3 explainers and 2 tasks on, found {found}"
+        here = f"(here {explainers} and {tasks})"
+        reason = f"ranks are tested from 3 explainers and 2 tasks on {here}"
         return RankTest(known, mean_ranks, left_out, reason=reason)
     if np.ptp(ranks) == 0:
         return RankTest(known, mean_ranks, left_out, reason="all ranks are equal")
