@@ -85,7 +85,7 @@ def test_when_there_is_no_test() -> None:
     assert few.mean_ranks == (2, 1) and few.friedman_p is None and few.nemenyi is None
     assert few.reason == ("ranks are tested from 3 explainers and 2 tasks on (here 2 and 2)")
     one = rank_test([[1.0, 2.0, 3.0], [1.0, None, 2.0]], [False, True])
-    assert one.mean_ranks == (1, 2, 3) and one.reason.endswith("found 3 explainers on 1 tasks")
+    assert one.mean_ranks == (1, 2, 3) and one.reason.endswith("(here 3 and 1)")
     assert rank_test([[None, 1.0, 1.0]], [True]).mean_ranks == ()
     equal = rank_test([[1.0] * 3, [2.0] * 3], [True, True])
     assert equal.mean_ranks == (2, 2, 2) and equal.reason == "all ranks are equal"
