@@ -33,9 +33,13 @@ def _version(package: str) -> str | None:
 
 
 def source_state(root: Path) -> SourceFacts:
-    """Return the commit checked out at `root` and whether files differ from it; never raises."""
+    """Return the commit checked out at `root` and whether files differ from it; never raises.
+
+    Files of the leaderboard do not count: one run of its plan publishes there before the next.
+    """
     commit = _git(root, "rev-parse", "--verify", "HEAD")
-    changes = _git(root, "status", "--porcelain") if commit else None
+    all_else = ("--", ".", ":(exclude)leaderboard")
+    changes = _git(root, "status", "--porcelain", *all_else) if commit else None
     return SourceFacts(
         commit=commit.decode() if commit else None, dirty=None if changes is None else bool(changes)
     )

@@ -48,6 +48,9 @@ def test_source_state_follows_the_work_tree(
     git(tmp_path, "commit", "-m", "a")
     commit = git(tmp_path, "rev-parse", "HEAD")
     assert source_state(tmp_path) == SourceFacts(commit=commit, dirty=False)
+    (tmp_path / "leaderboard").mkdir()
+    (tmp_path / "leaderboard" / "record.json").write_text("{}")
+    assert source_state(tmp_path) == SourceFacts(commit=commit, dirty=False), "a run's own output"
     (tmp_path / "a").write_text("2")
     assert source_state(tmp_path) == SourceFacts(commit=commit, dirty=True)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
