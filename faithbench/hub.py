@@ -90,7 +90,7 @@ def _connects(host: str, port: int, timeout: float) -> bool:
     connected = threading.Event()
 
     def connect() -> None:
-        with suppress(OSError, UnicodeError):
+        with suppress(OSError, UnicodeError):  # what does not connect leaves the event unset
             socket.create_connection((host, port), timeout=timeout).close()
             connected.set()
 

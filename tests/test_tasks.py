@@ -11,16 +11,12 @@ from pydantic import ValidationError
 
 from faithbench.errors import FaithbenchError
 from faithbench.tasks import Task, load_task, task_folder, task_names
+from tests.builders import MINI
 
-GOOD = """
-name = "mini"
-version = 1
-title = "Mini"
-kind = "classification"
-labels = ["no", "yes"]
-licence = "CC0"
-citation = "none"
-
+GOOD = (
+    "\n"
+    + MINI
+    + """
 [folder]
 name = "mini"
 splits = { test = "test" }
@@ -34,6 +30,7 @@ columns = { text = "sentence", label = "label" }
 [models.folder]
 name = "bundled:mini"
 """
+)
 
 
 def write(folder: Path, text: str, name: str = "mini.toml") -> str:

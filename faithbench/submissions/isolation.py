@@ -143,7 +143,7 @@ def _ending(code: int, printed: bytes) -> str:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process with all that it started in its session."""
-    with suppress(ProcessLookupError, PermissionError):
+    with suppress(ProcessLookupError, PermissionError):  # it has ended by itself
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()
