@@ -12,10 +12,10 @@ from pathlib import Path
 import torch
 from captum.attr import LayerIntegratedGradients
 
-from faithbench.data import load_dataset
-from faithbench.encoding import encode
-from faithbench.models import load_model
-from faithbench.tasks import load_task
+from faithbench.data.dataset import load_dataset
+from faithbench.data.tasks import load_task
+from faithbench.models.encoding import encode
+from faithbench.models.model import load_model
 
 FILE = Path("submissions/example-captum-ig/scores/sst2.jsonl")
 COUNT = 60  # sentences, as the other explainers of the board's bundled table have

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from faithbench.display import progress_on
-from faithbench.errors import FaithbenchError
-from faithbench.tasks import load_task
+from faithbench.cli.display import progress_on
+from faithbench.core.errors import FaithbenchError
+from faithbench.data.tasks import load_task
+from faithbench.models.weights import BUNDLED, read_card
 from faithbench.training.card import measured, write_card
-from faithbench.training.splits import load_splits
-from faithbench.weights import BUNDLED, read_card
+from faithbench.training.recipe import load_splits
 
 
 def measure_again(task: str, data: Path) -> dict[str, float]:

@@ -21,16 +21,16 @@ from tables import best_seconds, write_section
 from tabulate import tabulate
 from transformers import BertConfig, BertForSequenceClassification
 
-from faithbench.data import load_dataset
-from faithbench.encoding import encode, inputs_of
-from faithbench.erasure import erase_tokens
-from faithbench.forward import Engine
-from faithbench.metrics import Metric, find_metrics
-from faithbench.models import Model, build_model, load_model
-from faithbench.scoring import case_of, score
-from faithbench.targets import predictions
-from faithbench.tasks import load_task
-from faithbench.types import Answers, Attribution, Bools, Encoding
+from faithbench.core.erasure import erase_tokens
+from faithbench.core.types import Answers, Attribution, Bools, Encoding
+from faithbench.data.dataset import load_dataset
+from faithbench.data.tasks import load_task
+from faithbench.metrics.registry import Metric, find_metrics
+from faithbench.models.encoding import encode, inputs_of
+from faithbench.models.engine import Engine
+from faithbench.models.model import Model, build_model, load_model
+from faithbench.models.predictions import predictions
+from faithbench.run.score import case_of, score
 
 Line = tuple[str, str, str, str, str]
 

@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from faithbench.models import Model
-from faithbench.types import Attribution
+from faithbench.core.types import Attribution
+from faithbench.models.model import Model
 
 # One thread, one call outside the clock; the scores are given, so that only the metric is timed.
 FERRET = """

@@ -22,16 +22,16 @@ import torch
 from tables import write_section
 from tabulate import tabulate
 
-from faithbench.attribution import attribute
-from faithbench.attribution import explain as run_explainer
-from faithbench.data import load_dataset
-from faithbench.encoding import collate, encode, inputs_of
-from faithbench.forward import engine_of
-from faithbench.models import Model, load_model
-from faithbench.selection import find_explainers
-from faithbench.sharing import release
-from faithbench.tasks import load_task
-from faithbench.types import Encoding, Example
+from faithbench.core.types import Encoding, Example
+from faithbench.data.dataset import load_dataset
+from faithbench.data.tasks import load_task
+from faithbench.explainers.selection import find_explainers
+from faithbench.models.encoding import collate, encode, inputs_of
+from faithbench.models.engine import engine_of
+from faithbench.models.model import Model, load_model
+from faithbench.models.shared_passes import release
+from faithbench.run.attribute import attribute
+from faithbench.run.attribute import explain as run_explainer
 
 BATCHES = (8, 16, 32)
 SAMPLES = 128
@@ -296,11 +296,11 @@ def _memory(model: Model, texts: Texts) -> list[tuple[str, ...]]:
     script = (
         "import re, sys, torch; torch.set_num_threads(1)\n"
         "from pathlib import Path\n"
-        "from faithbench.encoding import collate, encode\n"
-        "from faithbench.models import load_model\n"
-        "from faithbench.attribution import attribute\n"
-        "from faithbench.selection import find_explainers\n"
-        "from faithbench.types import Example\n"
+        "from faithbench.models.encoding import collate, encode\n"
+        "from faithbench.models.model import load_model\n"
+        "from faithbench.run.attribute import attribute\n"
+        "from faithbench.explainers.selection import find_explainers\n"
+        "from faithbench.core.types import Example\n"
         "model = load_model('bundled:sst2', labels=('negative', 'positive'))\n"
         "(chosen,) = find_explainers('integrated-gradients')\n"
         "def run(text):\n"

@@ -17,9 +17,9 @@ from collections.abc import Callable
 import numpy as np
 from tabulate import tabulate
 
-from faithbench.stats import ALPHA
-from faithbench.tournament import tournament
-from faithbench.types import Floats
+from faithbench.core.types import Floats
+from faithbench.stats.pairwise import ALPHA
+from faithbench.stats.tournament import tournament
 
 ALLOWED = 0.06
 Null = Callable[[np.random.Generator, int, int], Floats]

@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
-from faithbench.catalog import EXPLAINERS
-from faithbench.metrics import METRICS
-from faithbench.records import Record, write
-from faithbench.rows import make_row, to_header, to_line
-from faithbench.stats import summarise
+from faithbench.explainers.registry import EXPLAINERS
+from faithbench.metrics.registry import METRICS
+from faithbench.records.record import write
+from faithbench.records.rows import make_row, to_header, to_line
+from faithbench.records.schema import Record
+from faithbench.stats.summaries import summarise
 
 EXAMPLES, SCORED, TOKENS = 200, 40, 25
 ALLOWED = 5.0
@@ -84,7 +85,9 @@ def build(records: Path, out: Path) -> tuple[float, float]:
              "--out", str(out)]  # fmt: skip
     before, start = os.times(), time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "faithbench.cli", *words], check=True, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "faithbench.cli", *words],
+        check=True,
+        stdout=subprocess.DEVNULL,
     )
     wall, after = time.perf_counter() - start, os.times()
     used = after.children_user + after.children_system

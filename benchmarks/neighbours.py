@@ -20,11 +20,11 @@ import torch
 from tables import write_section
 from tabulate import tabulate
 
-from faithbench.data import load_dataset
-from faithbench.embeddings import embed
-from faithbench.neighbours import Neighbours, lexical_neighbours, semantic_neighbours
-from faithbench.ngrams import words_in
-from faithbench.tasks import load_task
+from faithbench.data.dataset import load_dataset
+from faithbench.data.tasks import load_task
+from faithbench.metrics.neighbours import Neighbours, lexical_neighbours, semantic_neighbours
+from faithbench.metrics.ngrams import words_in
+from faithbench.models.sentence_encoder import embed
 
 Value = TypeVar("Value")
 WORDS = 25

@@ -18,10 +18,10 @@ from typing import Any
 from tables import write_section
 from tabulate import tabulate
 
-from faithbench.leaderboard.chart_library import make_library
-from faithbench.leaderboard.page import render_page
-from tests.leaderboard import browser
-from tests.leaderboard.boards import TASKS, make_board
+from faithbench.leaderboard.html.chart_library import make_library
+from faithbench.leaderboard.html.page import render_page
+from tests.support import browser
+from tests.support.boards import TASKS, make_board
 
 REPEATS = 5
 TABLES = 18

@@ -11,16 +11,16 @@ import numpy as np
 from tables import write_section
 from tabulate import tabulate
 
-from faithbench.attribution import attribute
-from faithbench.catalog import EXPLAINERS
-from faithbench.data import load_dataset
-from faithbench.encoding import collate, encode
-from faithbench.forward import engine_of
-from faithbench.models import load_model
-from faithbench.ranking import rank
-from faithbench.selection import find_explainers
-from faithbench.sharing import release
-from faithbench.tasks import load_task
+from faithbench.core.types import rank
+from faithbench.data.dataset import load_dataset
+from faithbench.data.tasks import load_task
+from faithbench.explainers.registry import EXPLAINERS
+from faithbench.explainers.selection import find_explainers
+from faithbench.models.encoding import collate, encode
+from faithbench.models.engine import engine_of
+from faithbench.models.model import load_model
+from faithbench.models.shared_passes import release
+from faithbench.run.attribute import attribute
 
 QUICK = {"lime": "lime:samples=64", "kernel-shap": "kernel-shap:samples=64"}
 

@@ -14,17 +14,16 @@ from scipy.stats import kendalltau
 from tables import best_seconds, write_section
 from tabulate import tabulate
 
-from faithbench.attribution import attribute
-from faithbench.capture import run_capture
-from faithbench.data import load_dataset
-from faithbench.encoding import collate, encode
-from faithbench.models import Model, load_model
-from faithbench.ranking import rank
-from faithbench.relevance import run_relevance
-from faithbench.selection import find_explainers
-from faithbench.sharing import release
-from faithbench.tasks import load_task
-from faithbench.types import Encoding
+from faithbench.core.types import Encoding, rank
+from faithbench.data.dataset import load_dataset
+from faithbench.data.tasks import load_task
+from faithbench.explainers.passes.capture import run_capture
+from faithbench.explainers.passes.lrp import run_relevance
+from faithbench.explainers.selection import find_explainers
+from faithbench.models.encoding import collate, encode
+from faithbench.models.model import Model, load_model
+from faithbench.models.shared_passes import release
+from faithbench.run.attribute import attribute
 
 
 def main() -> None:

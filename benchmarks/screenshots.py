@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from urllib.parse import quote
 
-from tests.leaderboard import browser
+from tests.support import browser
 
 ROOT = Path(__file__).parents[1]
 

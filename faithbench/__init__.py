@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from faithbench.errors import FaithbenchError
-from faithbench.plugins import explainer
+from faithbench.core.errors import FaithbenchError
+from faithbench.explainers.registry import explainer
 
 __all__ = ["FaithbenchError", "explainer", "per_example"]
 
@@ -13,7 +13,7 @@ __all__ = ["FaithbenchError", "explainer", "per_example"]
 def __getattr__(name: str) -> Any:
     # Loads torch, which `faithbench --help` must not wait for.
     if name == "per_example":
-        from faithbench.black_box import per_example
+        from faithbench.explainers.per_example import per_example
 
         return per_example
     raise AttributeError(f"module 'faithbench' has no attribute {name!r}")

@@ -16,10 +16,12 @@ import numpy as np
 import pytest
 import torch
 
-from faithbench import cli
-from tests.commands import Call, Said
+from faithbench.cli import app as cli
+from tests.support.commands import Call, Said
 
-GOLDEN = Path(__file__).parent / "golden"
+pytest_plugins = ["tests.support.submissions"]
+
+GOLDEN = Path(__file__).parent / "reference" / "golden"
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +43,7 @@ def golden_masks() -> dict[str, list[list[int]]]:
 @pytest.fixture(scope="session")
 def tokenizer():
     """A tokenizer with word pieces: `good` is whole, `goodly` is good + ##ly."""
-    from faithbench.tiny import tiny_tokenizer
+    from faithbench.testing.tiny import tiny_tokenizer
 
     return tiny_tokenizer()
 
@@ -49,7 +51,7 @@ def tokenizer():
 @pytest.fixture(scope="session")
 def tiny_model():
     """Build, once per kind, a random classifier whose biases and norms are not trivial."""
-    from faithbench import tiny
+    from faithbench.testing import tiny
 
     @cache
     def build(architecture: str = "bert", classes: int = 2, dtype: torch.dtype = torch.float64):
@@ -61,7 +63,7 @@ def tiny_model():
 @pytest.fixture(scope="session")
 def qa_model():
     """Build, once, a random question answerer."""
-    from faithbench import tiny
+    from faithbench.testing import tiny
 
     return tiny.tiny_model(qa=True)
 
@@ -69,8 +71,8 @@ def qa_model():
 @pytest.fixture(scope="session")
 def batch_of():
     """Collate texts for a model: `batch_of(model, ["good film", ...], targets=[...])`."""
-    from faithbench.encoding import collate, encode
-    from faithbench.types import Example
+    from faithbench.core.types import Example
+    from faithbench.models.encoding import collate, encode
 
     def build(model, texts: list[str], targets: list[int] | None = None, evidence: str = "text"):
         encodings = []

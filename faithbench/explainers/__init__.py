@@ -1,1 +1,1 @@
-"""Explainers, one file per family; `catalog` lists them without loading torch."""
+"""What an explainer is, and all of them."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from faithbench.capture import capture
-from faithbench.models import Model
-from faithbench.types import Batch
+from faithbench.core.types import Batch
+from faithbench.explainers.passes.capture import capture
+from faithbench.models.model import Model
 
 
 @dataclass(frozen=True)

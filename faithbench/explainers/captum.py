@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import torch
 
-from faithbench.capture import embedding_leaf
-from faithbench.encoding import inputs_of
-from faithbench.errors import FaithbenchError, unknown
-from faithbench.models import Model
-from faithbench.paths import baseline_embeddings, embed
-from faithbench.types import Batch
+from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.types import Batch
+from faithbench.explainers.passes.capture import embedding_leaf
+from faithbench.explainers.passes.gradient_paths import baseline_embeddings, embed
+from faithbench.models.encoding import inputs_of
+from faithbench.models.model import Model
 
 # Those of captum's classes that draw at random.
 _DRAWS = {"GradientShap", "KernelShap", "Lime", "LimeBase", "ShapleyValueSampling"}

@@ -11,12 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from faithbench.decomposition import AttentionMode, Block, Call, Recording, record
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch
 from faithbench.explainers.attention import read_row
-from faithbench.models import Model
-from faithbench.relevance_rules import share
-from faithbench.types import Batch
+from faithbench.explainers.passes.blocks import AttentionMode, Block, Call, Recording, record
+from faithbench.explainers.passes.lrp_rules import share
+from faithbench.models.model import Model
 
 ELEMENTS = 2**20
 """Numbers that vectors held at once consist of: few enough for a cache, and for any memory."""

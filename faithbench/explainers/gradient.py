@@ -9,11 +9,19 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from faithbench.capture import capture
-from faithbench.errors import FaithbenchError
-from faithbench.models import Model
-from faithbench.paths import Point, baseline_embeddings, embed, sum_gradients, target_logits
-from faithbench.types import Batch
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch
+from faithbench.explainers.passes.capture import capture
+from faithbench.explainers.passes.deep_lift import DeepLift, run_deep_lift
+from faithbench.explainers.passes.gradient_paths import (
+    Point,
+    baseline_embeddings,
+    embed,
+    sum_gradients,
+    target_logits,
+)
+from faithbench.models.model import Model
+from faithbench.models.shared_passes import shared
 
 
 @dataclass(frozen=True)
@@ -186,3 +194,43 @@ def _ranges(batch: Batch, embeddings: torch.Tensor) -> torch.Tensor:
     padding = batch.attention[:, :, None] == 0
     high = embeddings.masked_fill(padding, -torch.inf).amax(dim=(1, 2))
     return high - embeddings.masked_fill(padding, torch.inf).amin(dim=(1, 2))
+
+
+@dataclass(frozen=True)
+class DeepShap:
+    """Split the logit's difference to a baseline by DeepLIFT multipliers.
+
+    Lundberg & Lee 2017, Section 4.2, with one baseline, which is DeepLIFT (Shrikumar et al.
+    2017, Eq. 1-3, rescale rule) with products split as Shapley values; captum's does not see
+    functional operations, so cannot split attention. `baseline` is what stands at erasable
+    tokens: mask, pad, or zero vectors; special tokens and positions stay, and score 0. Scores
+    are signed and sum to the difference of the target's logit.
+    """
+
+    baseline: str = "mask"
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the contribution of each token."""
+        return deep_lift(model, batch, self.baseline).scores
+
+    def gaps(self, model: Model, batch: Batch, scores: torch.Tensor) -> torch.Tensor:
+        """Return how far each example's scores miss the difference of the logit."""
+        return deep_lift(model, batch, self.baseline).gap
+
+
+def deep_lift(model: Model, batch: Batch, baseline: str = "mask") -> DeepLift:
+    """Return the pass of a batch; its `gap` says how exactly the scores sum to the difference."""
+
+    def make() -> DeepLift:
+        return _deep_lift(model, batch, baseline)
+
+    return shared(model, batch, f"deep-lift {baseline}", make, forwards=2, backwards=2)
+
+
+def _deep_lift(model: Model, batch: Batch, baseline: str) -> DeepLift:
+    inputs = embed(model, batch.ids)
+    erased = baseline_embeddings(model, batch, baseline)
+    baselines = torch.where(batch.erasable[..., None], erased, inputs)
+    # Half precision has too few digits for differences; float32 ranks as float64 does.
+    network = model.eager(torch.promote_types(model.dtype, torch.float32))
+    return run_deep_lift(network, batch, inputs, baselines)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch, Bools, Floats
 from faithbench.explainers.perturbation import ask, counts, place
-from faithbench.models import Model
-from faithbench.types import Batch, Bools, Floats
+from faithbench.models.model import Model
 
 
 @dataclass(frozen=True)

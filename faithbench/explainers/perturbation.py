@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from faithbench.erasure import Operator, erase
-from faithbench.errors import FaithbenchError, unknown
-from faithbench.forward import Row, engine_of
-from faithbench.models import Model
-from faithbench.types import Batch, Bools, Encoding, Floats, Ints
+from faithbench.core.erasure import Operator, erase
+from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.types import Batch, Bools, Encoding, Floats, Ints
+from faithbench.models.engine import Row, engine_of
+from faithbench.models.model import Model
 
 _OUTPUTS = ("probability", "log-probability")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from faithbench.record_facts import Count, Facts
+from faithbench.core.schema import Count, Facts
 
 BOARD_SCHEMA: Final = 1
 

@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from faithbench.errors import FaithbenchError
-from faithbench.files import reason, replace_file
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import reason, replace_file
+from faithbench.core.parallel import spread
 from faithbench.leaderboard.board import Board
-from faithbench.leaderboard.collect import digest_of, find_records, groups_in, parts_of
-from faithbench.leaderboard.latex import latex
-from faithbench.leaderboard.overview import overview
-from faithbench.leaderboard.page import render_page
+from faithbench.leaderboard.gather import digest_of, find_records, groups_in, parts_of
+from faithbench.leaderboard.html.page import render_page
+from faithbench.leaderboard.pages.formatting import MADE
+from faithbench.leaderboard.pages.latex import latex
+from faithbench.leaderboard.pages.overview import overview
+from faithbench.leaderboard.pages.table_page import task_page
 from faithbench.leaderboard.rankings import pareto_of, rankings_of
 from faithbench.leaderboard.tables import drafts_of, named
-from faithbench.leaderboard.task_page import task_page
-from faithbench.leaderboard.text import MADE
-from faithbench.processes import spread
 
 Files = dict[str, bytes]
 """Contents by path below the leaderboard's folder."""

@@ -8,17 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from faithbench.display import TITLES
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.rounding import all_significant, decimals
+from faithbench.core.types import Floats
 from faithbench.leaderboard.board import Cell, Column, Pair
-from faithbench.leaderboard.collect import Contender, Group
-from faithbench.leaderboard.intervals import summaries
-from faithbench.metrics import FAMILIES, METRICS
-from faithbench.records import Record
-from faithbench.rounding import all_significant, decimals
-from faithbench.stats import Summary
-from faithbench.tournament import Duel, tournament
-from faithbench.types import Floats
+from faithbench.leaderboard.gather import Contender, Group
+from faithbench.metrics.registry import FAMILIES, METRICS, TITLES
+from faithbench.records.schema import Record
+from faithbench.stats.summaries import Summary, summaries
+from faithbench.stats.tournament import Duel, tournament
 
 
 class Kind(NamedTuple):

@@ -10,12 +10,11 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from faithbench.errors import FaithbenchError, unknown
-from faithbench.files import reason
-from faithbench.jobs import Request, make_job
+from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.files import reason
+from faithbench.core.schema import Count, Facts, explain
 from faithbench.leaderboard.publish import publish
-from faithbench.record_facts import Count, Facts
-from faithbench.records import explain
+from faithbench.run.request import Request, make_job
 
 Positive = Annotated[int, Field(ge=1)]
 Say = Callable[[str], None]
@@ -80,8 +79,8 @@ def run_plan(
         if not only or planned.name in only:
             folder = results / planned.name
             job = make_job(_request(planned, data, folder))
-            from faithbench.cells import Cell
-            from faithbench.run import run
+            from faithbench.run.job import Cell
+            from faithbench.run.loop import run
 
             cells = [Cell(job, chosen) for chosen in job.explainers]
             missing = tuple(

@@ -11,12 +11,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from faithbench.errors import FaithbenchError
-from faithbench.files import reason, replace_file
-from faithbench.leaderboard.collect import record_files
-from faithbench.records import RowsFacts, dumps, read
-from faithbench.row_files import read_bytes, read_keyed_rows
-from faithbench.rows import Row, to_header, to_line
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import reason, replace_file
+from faithbench.leaderboard.gather import record_files
+from faithbench.records.record import dumps, read
+from faithbench.records.rows import Row, to_header, to_line
+from faithbench.records.rows_file import read_bytes, read_keyed_rows
+from faithbench.records.schema import RowsFacts
 
 
 @dataclass(frozen=True)

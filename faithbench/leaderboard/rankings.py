@@ -13,12 +13,13 @@ from statistics import fmean
 
 import numpy as np
 
+from faithbench.core.rounding import decimals, significant
+from faithbench.core.types import Floats
 from faithbench.leaderboard.board import Column, Family, Interval, ParetoPoint, Ranking, Table
-from faithbench.metrics import FAMILIES
-from faithbench.ranks import average_ranks, rank_test
-from faithbench.rounding import decimals, significant
-from faithbench.stats import ALPHA, RESAMPLES
-from faithbench.types import Floats
+from faithbench.metrics.registry import FAMILIES
+from faithbench.stats.pairwise import ALPHA
+from faithbench.stats.ranks import average_ranks, rank_test
+from faithbench.stats.summaries import RESAMPLES
 
 SHARE = 0.9
 """A metric is ranked in a table where so many of its explainers have a value."""

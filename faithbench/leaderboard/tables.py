@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from faithbench.catalog import EXPLAINERS
+from faithbench.core.rounding import decimals
+from faithbench.explainers.registry import EXPLAINERS
 from faithbench.leaderboard.board import Entrant, Table
-from faithbench.leaderboard.collect import Contender, Group
 from faithbench.leaderboard.columns import metric_columns
-from faithbench.leaderboard.naming import table_ids, table_titles
-from faithbench.leaderboard.shown import shown_examples
-from faithbench.leaderboard.speed import cost_of, seconds_interval, speed_columns
-from faithbench.rounding import decimals
-from faithbench.terms import Terms
+from faithbench.leaderboard.cost_columns import cost_of, seconds_interval, speed_columns
+from faithbench.leaderboard.examples import shown_examples
+from faithbench.leaderboard.gather import Contender, Group
+from faithbench.leaderboard.names import table_ids, table_titles
+from faithbench.records.conditions import Terms
 
 Draft = tuple[Terms, Table]
 """A table that has no id and title yet: they tell it from all others."""

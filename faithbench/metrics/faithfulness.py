@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from faithbench.erasure import keep_without, only, top_count, without
-from faithbench.metrics import metric, no_rows
-from faithbench.ranking import rank
-from faithbench.types import Answers, Bools, Case, Floats
+from faithbench.core.erasure import keep_without, only, top_count, without
+from faithbench.core.types import Answers, Bools, Case, Floats, rank
+from faithbench.metrics.registry import metric, no_rows
 
 DECILES = (10, 20, 30, 40, 50, 60, 70, 80, 90)
 ERASER = (1, 5, 10, 20, 50)
@@ -186,3 +185,24 @@ def naopc(case: Case, answers: Answers) -> float | None:
         return None
     low, high = case.bounds
     return (float(np.mean(case.f - answers.f)) - low) / (high - low)
+
+
+BEST = 20
+
+
+@metric(
+    "answer_recall_at_20",
+    family="faithfulness",
+    higher_is_better=True,
+    bounds=(0, 1),
+    need="answers",
+)
+def answer_recall_at_20(case: Case, answers: Answers) -> float | None:
+    """Share of the gold answer's tokens among the 20 best (the Precision@20 of Song et al.).
+
+    Of several accepted answers the one found best, as in SQuAD's own scores; none: no value.
+    """
+    if not case.gold:
+        return None
+    best = case.evidence[rank(case.every_score[case.evidence])[:BEST]]
+    return max(float(gold[best].sum() / gold.sum()) for gold in case.gold)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 
-from faithbench import plausibility
-from faithbench.explained import Explained
-from faithbench.metrics import Measure, file_metric, table_metric
-from faithbench.word_scores import Words
+from faithbench.metrics import rationale_agreement as plausibility
+from faithbench.metrics.explained import Explained
+from faithbench.metrics.registry import Measure, file_metric, table_metric
+from faithbench.metrics.word_scores import Words
 
 
 @table_metric(

@@ -9,11 +9,10 @@ import math
 
 import numpy as np
 
-from faithbench.erasure import keep_without
-from faithbench.metrics import metric
+from faithbench.core.erasure import keep_without
+from faithbench.core.types import Answers, Bools, Case, rank
 from faithbench.metrics.faithfulness import ANY, kendall, leave_one_out, without_top
-from faithbench.ranking import rank
-from faithbench.types import Answers, Bools, Case
+from faithbench.metrics.registry import metric
 
 
 def mask_lrp_grid(case: Case) -> Bools:

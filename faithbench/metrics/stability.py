@@ -9,17 +9,19 @@ from math import inf
 
 import numpy as np
 
-from faithbench.explained import Explained
-from faithbench.metrics import Measure, file_metric, table_metric
-from faithbench.stability import Words as WordSet
-from faithbench.stability import (
+from faithbench.metrics.explained import Explained
+from faithbench.metrics.overlaps import (
+    Words as WordSet,
+)
+from faithbench.metrics.overlaps import (
     iou_labels_of_neighbours,
     iou_of_neighbours,
     labelled_words,
     seed_agreement,
     top_words,
 )
-from faithbench.word_scores import Words
+from faithbench.metrics.registry import Measure, file_metric, table_metric
+from faithbench.metrics.word_scores import Words
 
 
 def _iou(table: Explained, kind: str) -> list[float | None]:

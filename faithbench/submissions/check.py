@@ -10,20 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from faithbench.data import Dataset, load_dataset
-from faithbench.errors import FaithbenchError
-from faithbench.records import Record, read
-from faithbench.row_files import parse_rows, read_rows
-from faithbench.rows import Row
+from faithbench.core.errors import FaithbenchError
+from faithbench.data.dataset import Dataset, load_dataset
+from faithbench.records.record import read
+from faithbench.records.rows import Row
+from faithbench.records.rows_file import parse_rows, read_rows
+from faithbench.records.schema import Record
 from faithbench.submissions.entry import Entry, read_entry
 from faithbench.submissions.faults import Fault
-from faithbench.submissions.names import files_of
-from faithbench.submissions.record_proofs import prove_place, prove_record
+from faithbench.submissions.layout import files_of
+from faithbench.submissions.record_checks import prove_place, prove_record
+from faithbench.submissions.rules import known_model, known_task
 from faithbench.submissions.score_files import read_scores
-from faithbench.submissions.standing import known_model, known_task
 
 if TYPE_CHECKING:
-    from faithbench.submissions.running import Bench
+    from faithbench.submissions.measure import Bench
+
 
 LARGEST_RECORD = 200_000
 LARGEST_CODE = 200_000
@@ -129,7 +131,7 @@ def _prove(folder: Path, name: str, entry: Entry, checks: Checks) -> Iterator[Fa
     yield from faults
     # Only what adds up is worth the model's time, and safe to measure.
     if not faults and checks.bench_of is not None:
-        from faithbench.submissions.model_proofs import prove_measured
+        from faithbench.submissions.model_checks import prove_measured
 
         bench = checks.bench_of(data, *model)
         yield from prove_measured(

@@ -11,17 +11,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from faithbench.errors import FaithbenchError
-from faithbench.record_facts import Facts
-from faithbench.records import explain
-from faithbench.submissions.names import check_name
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.schema import Facts, explain
+from faithbench.submissions.layout import check_name
 
 MOST_BYTES = 20_000
 _UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S")
 
 
-def plain(text: str) -> str:
+def refuse_invisible(text: str) -> str:
     """Refuse characters that a reader cannot see, and addresses that are not the web's."""
     for character in text:
         if unicodedata.category(character) in _UNSEEN:
@@ -33,8 +32,8 @@ def plain(text: str) -> str:
     return text
 
 
-Line = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(plain)]
-Note = Annotated[str, Field(max_length=300), AfterValidator(plain)]
+Line = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(refuse_invisible)]
+Note = Annotated[str, Field(max_length=300), AfterValidator(refuse_invisible)]
 Word = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")]
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 Value = bool | int | Annotated[float, Field(allow_inf_nan=False)] | Note

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from faithbench.submissions.isolation import readable
+from faithbench.core.text import readable
 
 AGAIN = "measure the submission again, and change nothing by hand"
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from faithbench.attribution import seed_of
-from faithbench.models import Model
-from faithbench.rounding import significant
-from faithbench.types import Batch
+from faithbench.core.rounding import significant
+from faithbench.core.types import Batch
+from faithbench.models.model import Model
+from faithbench.run.attribute import seed_of
 
 Stored = Mapping[tuple[str, int], tuple[float, ...]]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from faithbench.data import load_dataset
-from faithbench.errors import FaithbenchError, unknown
-from faithbench.files import reason
-from faithbench.submissions.names import check_name
+from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.files import reason
+from faithbench.data.dataset import load_dataset
+from faithbench.data.tasks import load_task
+from faithbench.data.words import word_spans
+from faithbench.submissions.layout import check_name
 from faithbench.submissions.score_files import words_of_evidence
-from faithbench.tasks import load_task
-from faithbench.words import word_spans
 
 _ENTRY = """\
 name = "{name}"

@@ -12,14 +12,13 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from faithbench.errors import FaithbenchError
-from faithbench.record_facts import Facts
-from faithbench.records import explain
-from faithbench.submissions.isolation import readable
-from faithbench.submissions.order import Score
-from faithbench.tasks import Task
-from faithbench.types import Encoding, Example
-from faithbench.words import word_spans
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.schema import Facts, explain
+from faithbench.core.text import readable
+from faithbench.core.types import Encoding, Example
+from faithbench.data.tasks import Task
+from faithbench.data.words import word_spans
+from faithbench.submissions.sandbox.messages import Score
 
 Evidence = Literal["text", "text_b", "both"]
 MOST_BYTES = 64 << 20

@@ -10,16 +10,21 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from faithbench.encoding import inputs_of, pad_rows
-from faithbench.errors import unknown
-from faithbench.evaluation import ANSWER_SCORES, CLASS_SCORES, evaluate
-from faithbench.models import Model
+from faithbench.core.errors import unknown
+from faithbench.models.encoding import inputs_of, pad_rows
+from faithbench.models.evaluation import ANSWER_SCORES, CLASS_SCORES, evaluate
+from faithbench.models.model import Model
+from faithbench.training.base import find_base, settle, start_model
 from faithbench.training.card import card_facts, check_same_run, finish_card
-from faithbench.training.checkpoint import Place, load_checkpoint, save_checkpoint
-from faithbench.training.items import Item, Lesson, batches, make_lesson, schedule
+from faithbench.training.lessons import Item, Lesson, batches, make_lesson, schedule
 from faithbench.training.recipe import Progress, Recipe, Splits
-from faithbench.training.saving import save_best, weights_facts
-from faithbench.training.start import find_base, settle, start_model
+from faithbench.training.saving import (
+    Place,
+    load_checkpoint,
+    save_best,
+    save_checkpoint,
+    weights_facts,
+)
 
 EVERY = 200
 """Batches between two checkpoints."""

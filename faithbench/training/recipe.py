@@ -1,12 +1,74 @@
-"""What determines a training: the recipe and the data."""
+"""The three parts of a task's data that a training needs, whatever its source gives."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
-from faithbench.data import Dataset
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Example
+from faithbench.data.dataset import Dataset, load_dataset
+from faithbench.data.tasks import Task
+
+HELD_OUT = 10
+"""Percent of train that stand in for a dev split where the source has none."""
+
+
+def load_splits(
+    task: Task,
+    *,
+    source: str = "auto",
+    folder: Path | None = None,
+    limits: tuple[int | None, int | None, int | None] = (None, None, None),
+) -> Splits:
+    """Read train, dev and test of one source, each with its limit; dev may come out of train."""
+    most, most_dev, most_test = limits
+    train = load_dataset(task, source=source, split="train", folder=folder)
+    part = getattr(task, train.source)
+    if "dev" in part.splits:
+        dev = load_dataset(task, source=train.source, split="dev", folder=folder)
+    else:
+        train, dev = hold_out(train)
+    test = load_dataset(task, source=train.source, split="test", folder=folder)
+    return Splits(_limited(train, most), _limited(dev, most_dev), _limited(test, most_test))
+
+
+def hold_out(data: Dataset, percent: int = HELD_OUT) -> tuple[Dataset, Dataset]:
+    """Set a part aside by the digest of the text, so that equal texts stay on one side."""
+    aside = [_place(example.text) < percent for example in data.examples]
+    parts = [
+        tuple(e for e, out in zip(data.examples, aside, strict=True) if out == wanted)
+        for wanted in (False, True)
+    ]
+    if not all(parts):
+        raise FaithbenchError(
+            f"task {data.task.name} has no dev split, and {len(data.examples)} training rows are "
+            "too few to set some aside; name a dev split in the task file"
+        )
+    return replace(data, examples=parts[0]), replace(
+        data, examples=parts[1], split=f"{data.split} (held out)"
+    )
+
+
+def _place(text: str) -> int:
+    digest = hashlib.sha256(f"held out:{text}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") % 100
+
+
+def _limited(data: Dataset, limit: int | None) -> Dataset:
+    """Take `limit` rows by the digest of their ids, as `faithbench run` does."""
+    if limit is None or limit >= len(data.examples):
+        return data
+
+    def digest(example: Example) -> str:
+        return hashlib.sha256(f"limit:{example.id}".encode()).hexdigest()
+
+    kept = {e.id for e in sorted(data.examples, key=digest)[:limit]}
+    return replace(data, examples=tuple(e for e in data.examples if e.id in kept))
+
 
 Progress = Callable[[str, int, int], None]
 

@@ -8,15 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from explainers import (
-    ARCHITECTURES,
-    CASES,
-    reference_batch,
-    reference_network,
-    reference_values,
-    relative,
-)
-from faithbench.capture import run_capture
 from faithbench.explainers.attention import (
     AttCat,
     Attention,
@@ -28,7 +19,16 @@ from faithbench.explainers.attention import (
     read_row,
     roll_out,
 )
-from faithbench.models import build_model
+from faithbench.explainers.passes.capture import run_capture
+from faithbench.models.model import build_model
+from tests.support.architectures import (
+    ARCHITECTURES,
+    CASES,
+    reference_batch,
+    reference_network,
+    reference_values,
+    relative,
+)
 
 TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.gradient import InputXGradient, IntegratedGradients
-from faithbench.selection import find_explainers
-from faithbench.testing import check_explainer
+from faithbench.explainers.selection import find_explainers
+from faithbench.testing.conformance import check_explainer
 
 TEXTS = ["good film", "the plot is not very good"]
 

@@ -19,10 +19,8 @@ from transformers import (
     RobertaConfig,
 )
 
-from explainers import ARCHITECTURES, INPUTS, reference_network
-from faithbench.capture import run_capture
-from faithbench.decomposition import Block, record
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch
 from faithbench.explainers import decomposition
 from faithbench.explainers.decomposition import (
     Alti,
@@ -31,10 +29,12 @@ from faithbench.explainers.decomposition import (
     roll_back,
     split,
 )
-from faithbench.models import Model, build_model
-from faithbench.types import Batch
+from faithbench.explainers.passes.blocks import Block, record
+from faithbench.explainers.passes.capture import run_capture
+from faithbench.models.model import Model, build_model
+from tests.support.architectures import ARCHITECTURES, INPUTS, reference_network
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "alti_flow.npz"
+GOLDEN = Path(__file__).parents[1] / "reference" / "golden" / "alti_flow.npz"
 TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]
 REFERENCES = {
     "alti": Alti(),

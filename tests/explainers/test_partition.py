@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from explainers.test_perturbation import additive_model
-from explainers.test_surrogate import LONG, drop_of_all, game
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.partition import PartitionShap, halves
+from tests.explainers.test_perturbation import additive_model
+from tests.explainers.test_surrogate import LONG, drop_of_all, game
 
 
 def mean_marginals(n: int, value: Callable[[np.ndarray], float], orders: Any) -> np.ndarray:

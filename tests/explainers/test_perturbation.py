@@ -11,14 +11,21 @@ import numpy as np
 import pytest
 import torch
 
-from explainers import ARCHITECTURES, INPUTS, MODELS, reference_batch, reference_network, relative
-from faithbench.encoding import collate
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch
 from faithbench.explainers.perturbation import LeaveOneOut, Occlusion, windows
-from faithbench.forward import Engine, engine_of
-from faithbench.meter import Cost
-from faithbench.models import Model, build_model
-from faithbench.types import Batch
+from faithbench.models.encoding import collate
+from faithbench.models.engine import Engine, engine_of
+from faithbench.models.meter import Cost
+from faithbench.models.model import Model, build_model
+from tests.support.architectures import (
+    ARCHITECTURES,
+    INPUTS,
+    MODELS,
+    reference_batch,
+    reference_network,
+    relative,
+)
 
 TEXTS = [
     "good film",

@@ -12,22 +12,17 @@ import numpy as np
 import pytest
 import torch
 
-from explainers import ARCHITECTURES
-from explainers.test_perturbation import additive_model, one
-from faithbench.encoding import collate
-from faithbench.erasure import erase
-from faithbench.errors import FaithbenchError
+from faithbench.core.erasure import erase
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch
 from faithbench.explainers.partition import PartitionShap
 from faithbench.explainers.perturbation import ask
-from faithbench.explainers.surrogate import (
-    KernelShap,
-    Lime,
-    draw_masks,
-    nearness,
-)
-from faithbench.forward import Engine, engine_of
-from faithbench.models import Model
-from faithbench.types import Batch
+from faithbench.explainers.surrogate import KernelShap, Lime, draw_masks, nearness
+from faithbench.models.encoding import collate
+from faithbench.models.engine import Engine, engine_of
+from faithbench.models.model import Model
+from tests.explainers.test_perturbation import additive_model, one
+from tests.support.architectures import ARCHITECTURES
 
 # shap would compile its loops for ten seconds; they are as right without.
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")

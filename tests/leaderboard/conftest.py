@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from faithbench.leaderboard.page import render_page
-from tests.leaderboard import browser
-from tests.leaderboard.boards import empty_board, question_board, small_board
-from tests.leaderboard.hostile import hostile_board
-from tests.leaderboard.reader import Reader
+from faithbench.leaderboard.html.page import render_page
+from tests.support import browser
+from tests.support.boards import empty_board, question_board, small_board
+from tests.support.hostile_board import hostile_board
+from tests.support.reader import Reader
 
 
 @pytest.fixture(scope="session")

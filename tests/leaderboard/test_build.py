@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard.board import Board
 from faithbench.leaderboard.build import differences, make_board, render, write_files
-from tests.store import store
+from tests.support.stores import store
 
 UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
 NONE = Path("no-such-folder")

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard.board import Column, Table
 from faithbench.leaderboard.build import make_board
-from faithbench.leaderboard.intervals import summaries
-from faithbench.stats import summarise
-from tests.store import store
+from faithbench.stats.summaries import summaries, summarise
+from tests.support.stores import store
 
 UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
 ZERO = [0.0] * 7

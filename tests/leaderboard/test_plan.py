@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
+from faithbench.data.tasks import load_task
+from faithbench.explainers.selection import find_explainers
 from faithbench.leaderboard.plan import Plan, read_plan, run_plan
-from faithbench.metrics import find_metrics
-from faithbench.selection import find_explainers
-from faithbench.stored import stored_records
-from faithbench.tasks import load_task
+from faithbench.metrics.registry import find_metrics
+from faithbench.records.store import stored_records
 
 RUN = '[[runs]]\nname = "one"\ntask = "sst2"\nlimit = 6\nexplainers = ["random"]\n'
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.compare import compare_command
-from faithbench.errors import FaithbenchError
+from faithbench.cli.compare import compare_command
+from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.publish import kept_ids, publish
-from faithbench.records import read
-from faithbench.row_files import read_rows
-from tests.store import store
+from faithbench.records.record import read
+from faithbench.records.rows_file import read_rows
+from tests.support.stores import store
 
 UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
 CELL = Path("sst2-bundled") / "tiny-000000"

@@ -10,8 +10,8 @@ import pytest
 from faithbench.leaderboard.board import Board
 from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.rankings import groups_within
-from faithbench.ranks import critical_difference
-from tests.store import store
+from faithbench.stats.ranks import critical_difference
+from tests.support.stores import store
 
 NONE = Path("no-such-folder")
 

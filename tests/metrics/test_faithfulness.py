@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import case_of, said
 
-from faithbench.errors import FaithbenchError
-from faithbench.metrics import METRICS
-from faithbench.types import Case
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Case
+from faithbench.metrics.registry import METRICS
+from tests.support.cases import case_of, said
 
 AOPC, LODDS = METRICS["aopc"], METRICS["lodds"]
 

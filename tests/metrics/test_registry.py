@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from cases import case_of, said
 
-from faithbench import metrics
-from faithbench.errors import FaithbenchError
-from faithbench.metrics import (
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Case
+from faithbench.metrics import registry as metrics
+from faithbench.metrics.registry import (
     FAMILIES,
     METRICS,
     CaseMetric,
@@ -19,7 +19,7 @@ from faithbench.metrics import (
     no_rows,
     table_metric,
 )
-from faithbench.types import Case
+from tests.support.cases import case_of, said
 
 CASE = case_of([0.0, 0.0])
 NOTHING = said([])

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cases import attribution_of, case_of, row_encoding, said
-from explainers import MODELS, reference_network
 
-from faithbench.erasure import erase_tokens, top_count
-from faithbench.forward import Engine
-from faithbench.metrics import METRICS, Metric
+from faithbench.core.erasure import erase_tokens, top_count
+from faithbench.core.types import Attribution, Case
 from faithbench.metrics.faithfulness import kendall
+from faithbench.metrics.registry import METRICS, Metric
 from faithbench.metrics.released import log_odds_l2e
-from faithbench.models import Model, build_model
-from faithbench.scoring import score
-from faithbench.targets import read_answers
-from faithbench.types import Attribution, Case
+from faithbench.models.engine import Engine
+from faithbench.models.model import Model, build_model
+from faithbench.models.predictions import read_answers
+from faithbench.run.score import score
+from tests.support.architectures import MODELS, reference_network
+from tests.support.cases import attribution_of, case_of, row_encoding, said
 
 SPECIAL = (101, 102)
 # The references ran in float32.

@@ -16,8 +16,8 @@ import pytest
 
 import faithbench
 from faithbench.submissions.check import Checks, check_submission
-from faithbench.submissions.running import Bench
-from tests.submissions.conftest import N
+from faithbench.submissions.measure import Bench
+from tests.support.submissions import N
 
 Change = Callable[[dict[str, Any]], object]
 Copy = Callable[[], Path]
@@ -190,9 +190,9 @@ def test_a_row_of_other_scores_is_found(
 def test_a_value_that_adds_up_is_still_measured_again(
     copy: Copy, checks: Checks, in_full: Checks, name: str
 ) -> None:
-    from faithbench.aggregates import metric_facts
-    from faithbench.metrics import METRICS
-    from faithbench.row_files import read_rows
+    from faithbench.metrics.registry import METRICS
+    from faithbench.records.rows_file import read_rows
+    from faithbench.records.summary import metric_facts
 
     folder = copy()
     change_row(folder, lambda row: row["values"].update({name: 0.777}))

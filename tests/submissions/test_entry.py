@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
 from faithbench.submissions.entry import read_entry
 
 GOOD = """

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.errors import FaithbenchError
-from faithbench.plugins import plugins_of_file
+from faithbench.core.errors import FaithbenchError
+from faithbench.explainers.registry import plugins_of_file
 from faithbench.submissions.check import Checks, check_submission
 from faithbench.submissions.scaffold import new_submission
 from faithbench.submissions.score_files import read_scores
-from faithbench.testing import check_explainer
+from faithbench.testing.conformance import check_explainer
 
 
 @pytest.mark.parametrize("kind", ["plugin", "attributions"])

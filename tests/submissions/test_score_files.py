@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from faithbench.encoding import encode
-from faithbench.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Example
+from faithbench.metrics.word_scores import words_of
+from faithbench.models.encoding import encode
 from faithbench.submissions.score_files import aligned_scores, read_scores, words_of_evidence
-from faithbench.types import Example
-from faithbench.word_scores import words_of
-from tests.builders import make_task
+from tests.support.builders import make_task
 
 TEXT = "goodly films , not dulling"  # pieces: good ##ly | film ##s | , | not | dull ##ing
 

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 import torch
 
-from faithbench import tiny
-from faithbench.data import Dataset
-from faithbench.encoding import encode
-from faithbench.errors import FaithbenchError
-from faithbench.evaluation import evaluate
-from faithbench.models import load_model
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import file_sha256
+from faithbench.core.types import Answer, Example
+from faithbench.data.dataset import Dataset
+from faithbench.models.encoding import encode
+from faithbench.models.evaluation import evaluate
+from faithbench.models.model import load_model
+from faithbench.testing import tiny
+from faithbench.training.base import find_base, start_model
 from faithbench.training.fit import fit
 from faithbench.training.recipe import Recipe, Splits
-from faithbench.training.start import find_base, start_model
-from faithbench.types import Answer, Example
-from faithbench.weights import file_sha256
-from tests.builders import make_task
+from tests.support.builders import make_task
 
 ADAPTER = Recipe(epochs=2, rank=2, alpha=4, batch_size=4, learning_rate=1e-2)
 WHOLE = replace(ADAPTER, method="full", learning_rate=3e-3)

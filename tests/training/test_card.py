@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from faithbench.data import Dataset
-from faithbench.evaluation import ANSWER_SCORES, CLASS_SCORES
-from faithbench.tasks import load_task, task_names
-from faithbench.training.card import majority_scores
-from faithbench.training.command import usual_metric
-from faithbench.training.published import PUBLISHED
-from faithbench.types import Answer, Example
-from tests.builders import make_task
+from faithbench.cli.train_command import usual_metric
+from faithbench.core.types import Answer, Example
+from faithbench.data.dataset import Dataset
+from faithbench.data.tasks import load_task, task_names
+from faithbench.models.evaluation import ANSWER_SCORES, CLASS_SCORES
+from faithbench.training.card import PUBLISHED, majority_scores
+from tests.support.builders import make_task
 
 
 def test_the_majority_is_train_s_and_judged_on_test() -> None:

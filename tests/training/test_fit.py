@@ -14,15 +14,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from faithbench.data import load_dataset
-from faithbench.errors import FaithbenchError
-from faithbench.evaluation import accuracy
-from faithbench.models import load_model
-from faithbench.tasks import load_task
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import file_sha256
+from faithbench.data.dataset import load_dataset
+from faithbench.data.tasks import load_task
+from faithbench.models.evaluation import accuracy
+from faithbench.models.model import load_model
+from faithbench.models.weights import BASE_SHA256, base_encoder
 from faithbench.training.fit import fit, over
 from faithbench.training.recipe import Recipe, Splits
-from faithbench.weights import BASE_SHA256, base_encoder, file_sha256
-from tests.builders import MINI
+from tests.support.builders import MINI
 
 RECIPE = Recipe(epochs=2, rank=2, alpha=4, batch_size=8, learning_rate=1e-2)
 TASK = (

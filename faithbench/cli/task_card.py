@@ -1,0 +1,112 @@
+"""The card of a task: what `faithbench show task` prints, within 80 columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Example
+from faithbench.data.dataset import load_dataset, sources
+from faithbench.data.task_schema import Source
+from faithbench.data.tasks import Task, load_task
+
+_LONGEST = 300  # characters of a text that are shown
+
+
+def show_task(name: str, data: Path | None = None, source: str = "auto") -> None:
+    """Print a task's card, and three of its rows if a source can give them."""
+    task = load_task(name)
+    console = Console(width=min(80, Console().width), highlight=False)
+    console.print(Text(f"{task.name}: {task.title}", style="bold"))
+    console.print(_table(_facts(task)))
+    for here, answer in sources(task, data).items():
+        if getattr(task, here) is not None:
+            console.print(Text(f"\n{here}", style="bold"), Text(f"(test split here: {answer})"))
+            console.print(_table(_source_facts(task, here)))
+    try:
+        found = load_dataset(task, source=source, folder=data, limit=3, allow_changed=True)
+    except FaithbenchError as error:
+        console.print(Text(f"\nno rows to show: {error}"))
+        return
+    title = f"three rows ({found.source}, test, rationale {found.rationale})"
+    console.print(Text(f"\n{title}", style="bold"))
+    for example in found.examples:
+        console.print(Text(f"{example.id}: {task.labels[example.label]}", style="bold"))
+        console.print(_table(_row_facts(example)))
+
+
+def _facts(task: Task) -> Iterator[tuple[str, str]]:
+    yield "kind", f"{task.kind}, version {task.version}"
+    yield "labels", ", ".join(task.labels)
+    yield (
+        "erased",
+        {"both": "both texts", "text": "text", "text_b": "text_b"}[task.evidence],
+    )
+    yield "rationale", f"{task.rationale}. {task.rationale_note}".strip(". ") + "."
+    yield "licence", task.licence or "not stated"
+    yield "citation", task.citation or "not stated"
+
+
+def _source_facts(task: Task, source: Source) -> Iterator[tuple[str, str]]:
+    part = getattr(task, source)
+    rows = getattr(part, "rows", {})
+    named = [f"{split} = {file}{_count(rows.get(split))}" for split, file in part.splits.items()]
+    if source == "folder" and task.folder:
+        yield "folder", task.folder.name
+        for stem, derived in task.folder.derive.items():
+            shares = ", ".join(f"{split} {share}%" for split, share in derived.shares.items())
+            yield "cut", f"{stem} by {derived.by}: {shares}"
+        pinned = ", ".join(sorted(task.folder.sha256))
+        yield "checksums", pinned or "none: not pinned"
+        if task.folder.get:
+            yield "get", task.folder.get
+    if source == "hub" and task.hub:
+        config = f", {task.hub.config}" if task.hub.config else ""
+        yield "dataset", f"{task.hub.dataset}{config}"
+        yield "revision", f"{task.hub.revision or 'main'}{'' if task.hub.pinned else ' (unpinned)'}"
+        yield "columns", ", ".join(f"{ours} = {its}" for ours, its in task.hub.columns.items())
+    yield "splits", ", ".join(named)
+    model = task.models.get(source)
+    yield "model", "none: give --model" if model is None else _model(model.name, model.revision)
+
+
+def _count(rows: int | None) -> str:
+    return "" if rows is None else f" ({rows})"
+
+
+def _model(name: str, revision: str | None) -> str:
+    if name.startswith("bundled:"):
+        return name
+    return f"{name} at {revision}" if revision else f"{name} (unpinned)"
+
+
+def _row_facts(example: Example) -> Iterator[tuple[str, str]]:
+    yield "text", _short(example.text)
+    if example.text_b is not None:
+        yield "text_b", _short(example.text_b)
+    if example.rationale:
+        marked = " | ".join(example.text[start:end] for start, end in example.rationale)
+        yield "rationale", _short(marked)
+    if example.answers:
+        yield "answers", _short(" | ".join(dict.fromkeys(a.text for a in example.answers)))
+
+
+def _short(text: str) -> str:
+    # A terminal would obey control characters.
+    plain = re.sub(r"[\x00-\x1f\x7f-\x9f\s]+", " ", text).strip()
+    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 4]} ..."
+
+
+def _table(facts: Iterator[tuple[str, str]]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column(style="dim", no_wrap=True, min_width=9)
+    table.add_column(overflow="fold")
+    for key, value in facts:
+        table.add_row(key, Text(value))
+    return table

@@ -1,0 +1,1 @@
+"""Errors, frozen types, closed schemas, whole files: what every room may use."""

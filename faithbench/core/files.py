@@ -1,0 +1,124 @@
+"""Files that are whole or absent, and JSON as the standard has it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from faithbench.core.errors import FaithbenchError
+
+
+def parse_json(text: str) -> object:
+    """Parse JSON as the standard has it: no key twice, no NaN, no infinity; else ValueError."""
+    try:
+        return json.loads(
+            text, object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=_finite
+        )
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise ValueError(f"key {twice!r} appears twice")
+    return found
+
+
+def _refuse(literal: str) -> float:
+    raise ValueError(f"{literal} is not a number a record can hold")
+
+
+def _finite(literal: str) -> float:
+    value = float(literal)
+    return value if math.isfinite(value) else _refuse(literal)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put `data` at `path` in one step that survives a crash."""
+    # Not mkstemp: it hides the file from everyone but its owner.
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def check_writable(folder: Path, option: str = "--results") -> None:
+    """Create the folder and prove, by writing a file, that results can be kept there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Asking for permissions would always say yes to root, even on a read-only disk.
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".probe-") as probe:
+            probe.write(b"faithbench")
+            probe.flush()
+            os.fsync(probe.fileno())
+    except (OSError, ValueError) as error:
+        raise FaithbenchError(
+            f"cannot write results to {folder}: {reason(error)}; "
+            f"choose another folder with {option}"
+        ) from error
+
+
+def reason(error: Exception) -> str:
+    """Say in a few words what the system refused."""
+    return str(getattr(error, "strerror", None) or error)
+
+
+def slug(text: str) -> str:
+    """Return a name that is safe as a file name on every system."""
+    return re.sub(r"[^A-Za-z0-9.=-]+", "-", text).strip("-.") or "unnamed"
+
+
+def digest_of(facts: object) -> str:
+    """Digest plain facts, whatever the order of their keys."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+@contextmanager
+def workplace() -> Iterator[Path]:
+    """Yield a temporary folder, and remove whatever it then holds."""
+    folder = Path(tempfile.mkdtemp(prefix="faithbench-"))
+    try:
+        yield folder
+    finally:
+        # Not shutil.rmtree: folders can be nested deeper than Python can call.
+        subprocess.run(["rm", "-rf", "--", str(folder)], check=False, capture_output=True)
+
+
+def file_sha256(path: Path) -> str:
+    """Digest a file once per process, and again when it has been written since."""
+    state = path.stat()
+    return _digest(path, state.st_size, state.st_mtime_ns)
+
+
+@cache
+def _digest(path: Path, _size: int, _changed: int) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

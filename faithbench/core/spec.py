@@ -1,0 +1,39 @@
+"""The grammar `name:key=value`, in which explainers and their settings are written."""
+
+from __future__ import annotations
+
+from faithbench.core.errors import FaithbenchError
+
+
+def parse_explainers(text: str) -> list[tuple[str, dict[str, str]]]:
+    """Split the list; a part with `=` and no name belongs to the explainer before it."""
+    found: list[tuple[str, dict[str, str]]] = []
+    for part in (p.strip() for p in text.split(",")):
+        name, setting = _split(part)
+        if name:
+            found.append((name, {}))
+        if setting:
+            key, equals, value = setting.partition("=")
+            if not found:
+                raise FaithbenchError(f"setting {setting!r} has no explainer; write name:{setting}")
+            if not equals:
+                raise FaithbenchError(
+                    f"setting {setting!r} of {found[-1][0]!r} has no value; write {key}=value"
+                )
+            found[-1][1][key.strip()] = value.strip()
+    return found
+
+
+def _split(part: str) -> tuple[str, str]:
+    """Split `name:key=value`; `captum:Class` is a name with a colon of its own."""
+    if ":" not in part:
+        return ("", part) if "=" in part else (part, "")
+    name, _, setting = part.rpartition(":")
+    if name.strip() == "captum" and "=" not in setting:
+        return f"captum:{setting.strip()}", ""
+    return name.strip(), setting
+
+
+def setting_text(value: object) -> str:
+    """Write a setting as a user would type it: true and false in lower case."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

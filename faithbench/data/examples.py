@@ -1,0 +1,121 @@
+"""From rows of data to examples, with every fault named by its place and field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import TypeGuard
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Answer, Example, Span
+from faithbench.data.tasks import Placed, Task
+
+# Facts some task files carry besides; any other key is more likely a misspelt one of ours.
+_EXTRA = {"article", "body_start", "category", "label_name", "stars", "title"}
+_EXTRA_OF_SST2 = {"phrases", "root5", "token_labels"}
+_KEYS = {"id", "text", "text_a", "text_b", "label", "rationale", "answers"}
+
+
+def parse_examples(task: Task, rows: Iterable[Placed]) -> Iterator[Example]:
+    """Yield rows as examples; a faulty row is an error that names its place and field.
+
+    Of the rows gone by only eight bytes of each id's digest are kept: enough to find one used
+    twice; that two ids of a million agree in them by chance is rarer than one in ten million.
+    """
+    seen: set[int] = set()
+    for place, row in rows:
+        if not isinstance(row, dict):
+            raise FaithbenchError(f"{place}: expected a JSON object, found {row!r:.60}")
+        try:
+            example = _example(task, row)
+            key = int.from_bytes(blake2b(example.id.encode(), digest_size=8).digest(), "big")
+            if key in seen:
+                raise _RowError("id", "an id used once", example.id)
+        except _RowError as fault:
+            raise FaithbenchError(f"{place}: {fault}; mend the row") from None
+        seen.add(key)
+        yield example
+
+
+class _RowError(Exception):
+    """A field of a row that is not as it should be; the caller adds the place."""
+
+    def __init__(self, field: str, expected: str, found: object) -> None:
+        super().__init__(f"field {field!r}: expected {expected}, found {found!r:.60}")
+
+
+def _example(task: Task, row: dict[str, object]) -> Example:
+    if strays := sorted(set(row) - _KEYS - _EXTRA - _EXTRA_OF_SST2):
+        raise _RowError(strays[0], f"one of the fields {', '.join(sorted(_KEYS))}", row[strays[0]])
+    if "text" in row and "text_a" in row:
+        raise _RowError("text_a", "either text or text_a", "both")
+    paired = task.kind != "classification"
+    if not paired and row.get("text_b") is not None:
+        raise _RowError("text_b", "no second text in a classification task", row["text_b"])
+    text = _string(row, "text_a" if "text_a" in row else "text")
+    return Example(
+        id=_string(row, "id"),
+        text=text,
+        label=_label(task, row.get("label")),
+        text_b=_string(row, "text_b") if paired else None,
+        rationale=_rationale(text, row.get("rationale")),
+        answers=_answers(text, row.get("answers")),
+    )
+
+
+def _string(row: dict[str, object], field: str) -> str:
+    value = row.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise _RowError(field, "a text that is not blank", value)
+    # JSON can spell half a surrogate pair, which no tokeniser or file can take.
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise _RowError(field, "valid Unicode", value)
+    return value
+
+
+def _label(task: Task, value: object) -> int:
+    if isinstance(value, str) and value in task.labels:
+        return task.labels.index(value)
+    if _is_int(value) and value in range(len(task.labels)):
+        return value
+    expected = f"0 to {len(task.labels) - 1} or one of {', '.join(task.labels)}"
+    raise _RowError("label", expected, value)
+
+
+def _rationale(text: str, value: object) -> tuple[Span, ...] | None:
+    if value is None:
+        return None
+    spans: list[Span] = []
+    for pair in _list("rationale", value):
+        match pair:
+            case [start, end] if _is_int(start) and _is_int(end) and 0 <= start < end <= len(text):
+                if spans and start < spans[-1][1]:
+                    raise _RowError("rationale", "spans that are sorted and do not overlap", value)
+                spans.append((start, end))
+            case _:
+                raise _RowError("rationale", f"spans [start, end) within 0 to {len(text)}", pair)
+    # A rationale that marks nothing leaves nothing to agree with: the same as none.
+    return tuple(spans) or None
+
+
+def _answers(text: str, value: object) -> tuple[Answer, ...]:
+    answers: list[Answer] = []
+    for entry in _list("answers", [] if value is None else value):
+        match entry:
+            case {"start": start, "text": str(words)} if (
+                _is_int(start) and start >= 0 and words and text.startswith(words, start)
+            ):
+                answers.append(Answer(start, words))
+            case _:
+                raise _RowError("answers", "a start and the words found there in the text", entry)
+    return tuple(answers)
+
+
+def _list(field: str, value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise _RowError(field, "a list or null", value)
+    return value
+
+
+def _is_int(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,87 @@
+"""Rows out of a file of JSON lines, one at a time, and some of them chosen without holding all."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import heapq
+import io
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Example
+from faithbench.data.task_schema import Derived
+from faithbench.data.tasks import Placed
+
+
+def file_digest(path: Path) -> str:
+    """Return the sha256 of a file's bytes as they lie on the disk."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def read_rows(path: Path) -> Iterator[Placed]:
+    """Yield the rows of a plain or gzipped file with their places; one line is held at a time."""
+    try:
+        with path.open("rb") as raw:
+            packed = path.suffix == ".gz"
+            unpacked = gzip.GzipFile(fileobj=raw) if packed else raw
+            # Only a line feed ends a row: texts may hold U+0085 or U+2028.
+            lines = io.TextIOWrapper(unpacked, encoding="utf-8", newline="\n")
+            for number, line in enumerate(lines, start=1):
+                place = f"{path}, line {number}"
+                yield place, _parsed(place, line)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _parsed(place: str, line: str) -> object:
+    try:
+        row: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise FaithbenchError(f"{place}: expected one JSON object, found {error}") from error
+    return row
+
+
+def _unreadable(path: Path, error: Exception) -> FaithbenchError:
+    reason = getattr(error, "strerror", None) or error
+    return FaithbenchError(f"cannot read {path} as JSON lines in UTF-8: {reason}; fetch it again")
+
+
+def share_of(rows: Iterable[Placed], derived: Derived, split: str) -> Iterator[Placed]:
+    """Yield the rows that belong to one of the splits a file is cut into."""
+    for place, row in rows:
+        value = row.get(derived.by) if isinstance(row, dict) else None
+        if not isinstance(value, str):
+            raise FaithbenchError(
+                f"{place}: field {derived.by!r}: expected the text that decides between "
+                f"{', '.join(derived.shares)}, found {value!r:.60}; mend the row"
+            )
+        if derived.split_of(value) == split:
+            yield place, row
+
+
+def choose(examples: Iterable[Example], limit: int | None) -> tuple[Example, ...]:
+    """Take `limit` examples by the digest of their ids alone, in the order of the file.
+
+    So a larger limit contains a smaller one, and the labels keep their shares on average. Of
+    the others nothing is kept.
+    """
+    if limit is None:
+        return tuple(examples)
+    # The root is the kept example with the largest digest: the first to make room.
+    kept: list[tuple[int, int, Example]] = []
+    for position, example in enumerate(examples):
+        digest = hashlib.sha256(f"limit:{example.id}".encode()).digest()
+        entry = (-int.from_bytes(digest, "big"), position, example)
+        if len(kept) < limit:
+            heapq.heappush(kept, entry)
+        else:
+            heapq.heappushpop(kept, entry)
+    return tuple(example for _, _, example in sorted(kept, key=lambda entry: entry[1]))

@@ -1,0 +1,99 @@
+"""Rationales on words and tokens: which ones are marked, and what truncation takes away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from faithbench.core.types import Bools, Encoding, Example, Span
+from faithbench.data.words import word_spans
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How many rationale spans a model reads: whole, up to where its window ends, not at all."""
+
+    whole: int = 0
+    cut: int = 0
+    lost: int = 0
+
+    def __add__(self, other: Reading) -> Reading:
+        return Reading(self.whole + other.whole, self.cut + other.cut, self.lost + other.lost)
+
+    def __str__(self) -> str:
+        total = self.whole + self.cut + self.lost
+        return f"{total} spans: {self.whole} read whole, {self.cut} cut, {self.lost} not read"
+
+
+def rationale_words(example: Example) -> Bools:
+    """Mark the words of the text that share a character with the rationale."""
+    return overlaps(word_spans(example.text), example.rationale or ())
+
+
+def rationale_tokens(encoding: Encoding) -> Bools:
+    """Mark the tokens of the text that share a character with the rationale.
+
+    Special tokens, tokens of the second text and tokens of nothing but space are never marked.
+    """
+    marked = overlaps(encoding.spans, encoding.example.rationale or ())
+    return marked & _in_text(encoding)
+
+
+def overlaps(pieces: Sequence[Span], spans: Sequence[Span]) -> Bools:
+    """Say for each piece of a text whether it shares a character with one of the spans."""
+    starts = np.array([start for start, _ in spans], dtype=np.int64)
+    ends = np.array([end for _, end in spans], dtype=np.int64)
+    left = np.array([start for start, _ in pieces], dtype=np.int64)
+    right = np.array([end for _, end in pieces], dtype=np.int64)
+    # Spans are sorted and apart: those before a piece are as many as end at or before its start.
+    return np.searchsorted(starts, right, side="left") > np.searchsorted(ends, left, side="right")
+
+
+def hulls(pieces: Sequence[Span], spans: Sequence[Span]) -> tuple[Span | None, ...]:
+    """Read spans back from the pieces, in order, that carry them: first start to last end.
+
+    A span that begins and ends with a piece comes back as it is, white space at its edges
+    aside; one that ends inside a piece comes back with the whole of it, one without any as None.
+    """
+    starts = np.array([start for start, _ in pieces], dtype=np.int64)
+    ends = np.array([end for _, end in pieces], dtype=np.int64)
+    found: list[Span | None] = []
+    for start, end in spans:
+        first = int(np.searchsorted(ends, start, side="right"))
+        last = int(np.searchsorted(starts, end, side="left")) - 1
+        found.append((int(starts[first]), int(ends[last])) if first <= last else None)
+    return tuple(found)
+
+
+def reading(encoding: Encoding) -> Reading:
+    """Count the rationale spans of an example by how much of them the model reads."""
+    inside = np.flatnonzero(_in_text(encoding))
+    end = max((encoding.spans[token][1] for token in inside), default=0)
+    counts = {"whole": 0, "cut": 0, "lost": 0}
+    for start, stop in encoding.example.rationale or ():
+        # White space at the end of a span is read by no model, and missed by none.
+        last = start + len(encoding.example.text[start:stop].rstrip())
+        counts["whole" if last <= end else "cut" if start < end else "lost"] += 1
+    return Reading(**counts)
+
+
+def readings(encodings: Iterable[Encoding]) -> Reading:
+    """Sum up what a model reads of the rationales of several examples."""
+    return sum((reading(encoding) for encoding in encodings), Reading())
+
+
+def _in_text(encoding: Encoding) -> Bools:
+    """Mark tokens that belong to a word of the first text."""
+    first = len(word_spans(encoding.example.text))
+    return (encoding.words >= 0) & (encoding.words < first)
+
+
+def without_rationale(encoding: Encoding) -> Bools | None:
+    """Return the keep-mask, one entry per token, that erases the rationale from the evidence.
+
+    None where the model reads no token of it that may be erased.
+    """
+    erased = rationale_tokens(encoding) & encoding.erasable
+    return ~erased if erased.any() else None

@@ -1,0 +1,148 @@
+"""Task files: what is asked, where its data are, and which model answers."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StrictInt, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.schema import Closed
+from faithbench.data.task_schema import (
+    BundledSource,
+    Derived,
+    FolderSource,
+    HubSource,
+    ModelRef,
+    Rationale,
+    Source,
+    Text,
+)
+
+SOURCES: tuple[Source, ...] = ("folder", "hub", "bundled")
+
+# A row with the place it was read at, for messages.
+Placed = tuple[str, object]
+
+
+class Task(Closed):
+    """One task file. `evidence` says which text may be erased.
+
+    A `rationale_unit` of sentences says that those who marked it thought in them: agreement is
+    then measured on sentences too.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    version: Annotated[StrictInt, Field(ge=1)]
+    title: Text
+    kind: Literal["classification", "pair", "qa"]
+    labels: tuple[Text, ...] = Field(min_length=1)
+    evidence: Literal["text", "text_b", "both"] = "text"
+    rationale: Rationale = "none"
+    rationale_note: str = ""
+    rationale_unit: Literal["words", "sentences"] = "words"
+    licence: str = ""
+    citation: str = ""
+    folder: FolderSource | None = None
+    hub: HubSource | None = None
+    bundled: BundledSource | None = None
+    models: dict[Source, ModelRef] = Field(default={})
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> Self:
+        present = {name for name in SOURCES if getattr(self, name) is not None}
+        if not present:
+            raise ValueError(f"expected at least one source: {', '.join(SOURCES)}")
+        if stray := sorted(set(self.models) - present):
+            raise ValueError(f"models.{stray[0]} is given, but the task has no {stray[0]} source")
+        if len(set(self.labels)) < len(self.labels):
+            raise ValueError("expected labels that differ from each other")
+        if self.kind != "qa" and len(self.labels) < 2:
+            raise ValueError(f"expected two labels or more for a {self.kind} task")
+        if self.kind == "classification" and self.evidence != "text":
+            raise ValueError("a classification task has one text: expected evidence = 'text'")
+        if self.kind != "classification" and self.hub and "text_b" not in self.hub.columns:
+            raise ValueError(f"a {self.kind} task has two texts: expected hub.columns.text_b")
+        return self
+
+
+_TABLES: dict[str, type[Closed]] = {
+    "folder": FolderSource,
+    "hub": HubSource,
+    "bundled": BundledSource,
+    "models": ModelRef,
+}
+
+
+def task_folder() -> Path:
+    """Return the folder of task files: the wheel's own, or the one beside the package."""
+    package = Path(__file__).parents[1]
+    for folder in (package / "_tasks", package.parent / "tasks"):
+        if folder.is_dir():
+            return folder
+    raise FaithbenchError(
+        f"looked for task files in {package / '_tasks'} and {package.parent / 'tasks'}, "
+        "found neither folder; install faithbench again"
+    )
+
+
+def task_names() -> tuple[str, ...]:
+    """Return the names of all tasks, sorted."""
+    return tuple(sorted(path.stem for path in task_folder().glob("*.toml")))
+
+
+def load_task(name_or_path: str) -> Task:
+    """Read a task by its name, or from a path that ends in `.toml`."""
+    if name_or_path.endswith(".toml"):
+        return _read(Path(name_or_path))
+    if name_or_path not in task_names():
+        raise unknown("task", name_or_path, task_names())
+    return _read(task_folder() / f"{name_or_path}.toml")
+
+
+def _read(path: Path) -> Task:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FaithbenchError(
+            f"cannot read the task file {path}: {error.strerror}; "
+            f"give a .toml file or one of: {', '.join(task_names())}"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FaithbenchError(
+            f"task file {path} is not valid TOML: {error}; mend the syntax there"
+        ) from error
+    try:
+        task = Task.model_validate(content)
+    except ValidationError as error:
+        faults = "; ".join(_fault(details) for details in error.errors())
+        raise FaithbenchError(f"task file {path}: {faults}") from error
+    if task.name != path.stem:
+        raise FaithbenchError(
+            f"task file {path}: key 'name': expected {path.stem!r}, the file's name, "
+            f"found {task.name!r}; rename one of them"
+        )
+    return task
+
+
+def _fault(details: ErrorDetails) -> str:
+    """Say in one clause which key is wrong, what was expected and what was found."""
+    location = [str(part) for part in details["loc"] if part != "[key]"]
+    key = f"key {'.'.join(location)!r}"
+    table = _TABLES[location[0]] if len(location) > 1 and location[0] in _TABLES else Task
+    if location[:2] == ["folder", "derive"]:
+        table = Derived
+    if details["type"] == "missing":
+        field = table.model_fields[location[-1]]
+        kind = getattr(field.annotation, "__name__", str(field.annotation))
+        return f"{key} is missing; expected a value of type {kind}"
+    if details["type"] == "extra_forbidden":
+        return f"{key} is unknown; expected one of {', '.join(table.model_fields)}"
+    if details["type"] == "value_error":
+        clause = details["msg"].removeprefix("Value error, ")
+        return f"{key}: {clause}" if location else clause
+    expected = details["msg"].removeprefix("Input should be ").replace("String should", "to")
+    return f"{key}: expected {expected}, found {details['input']!r}"

@@ -1,0 +1,178 @@
+"""Explainers built on the relevance pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch
+from faithbench.explainers.attention import read_row, roll_out
+from faithbench.explainers.passes.attn_lrp import run_attn_lrp
+from faithbench.explainers.passes.capture import capture
+from faithbench.explainers.passes.heads import choose_heads, find_heads, heads_sha256
+from faithbench.explainers.passes.lrp import Relevance, run_relevance
+from faithbench.explainers.passes.lrp_rules import HeadRule
+from faithbench.models.model import Model
+from faithbench.models.shared_passes import shared
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+_PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
+
+
+@dataclass(frozen=True)
+class Lrp:
+    """Propagate relevance down to the embeddings.
+
+    Bach et al. 2015 with the rules of Chefer et al. 2021b, to the embedding output, summed
+    over its width; signed, and the scores of all tokens sum to 1.
+    """
+
+    precision: str = "float64"
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the relevance of each token's embedding."""
+        return shared_relevance(model, batch, self.precision).hidden[0].sum(dim=-1)
+
+
+@dataclass(frozen=True)
+class LrpPartial:
+    """Propagate relevance down to the last block's attention only.
+
+    Partial LRP, Voita et al. 2019: the positive part, heads averaged, at the token that the
+    classifier reads.
+    """
+
+    precision: str = "float64"
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the relevance of the last attention's row."""
+        found = shared_relevance(model, batch, self.precision)
+        return read_row(found.attentions[-1].clamp(min=0).mean(dim=1), found.position)
+
+
+@dataclass(frozen=True)
+class LrpRollout:
+    """Roll out attention relevance weighted by its gradient.
+
+    Transformer attribution, Chefer et al. 2021b, Eq. 13-14: positive part of gradient times
+    relevance, heads averaged, identity added, rows normalised as in the published code.
+    `last_only` is that code's default for its text benchmark: the last block alone.
+    """
+
+    last_only: bool = False
+    precision: str = "float64"
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the rolled-out relevance at the position the classifier reads."""
+        seen = capture(model, batch)
+        found = shared_relevance(model, batch, self.precision)
+        first = -1 if self.last_only else 0
+        return weighted_rollout(
+            seen.attention_gradients[first:],
+            found.attentions[first:],
+            seen.position,
+            normalise=True,
+        )
+
+
+@dataclass(frozen=True)
+class LrpMask:
+    """Propagate relevance through important heads only.
+
+    Song et al. 2023, Eq. 5-11: relevance passes syntactic and positional heads, is
+    renormalised so that it is conserved, weighted by the attention gradient and rolled
+    out. `thresholds` is calibrated (best AOPC on dev) or paper (xi 0.1 and 0.8); `mask` is
+    both, syntactic, positional, random (as many heads as both, drawn by `seed`) or ones;
+    `released` follows the published code instead: a 0/1 mask without renormalisation,
+    unmasked relevance in the rollout, rows normalised. The relevance pass divides by small
+    numbers, so it runs in float64 whatever the model's precision.
+    """
+
+    thresholds: str = "calibrated"
+    mask: str = "both"
+    released: bool = False
+    precision: str = "float64"
+    seed: int = 0
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the rolled-out relevance at the position the classifier reads."""
+        groups = torch.tensor(self.groups(model), device=model.device)
+        rule = HeadRule(groups, released=self.released)
+        seen = capture(model, batch)
+        found = relevance_pass(model, batch, rule, self.precision)
+        relevances = found.arrived if self.released else found.attentions
+        return weighted_rollout(
+            seen.attention_gradients, relevances, seen.position, normalise=self.released
+        )
+
+    def groups(self, model: Model) -> list[list[list[int]]]:
+        """Return the head weights [groups, blocks, heads] that the settings choose."""
+        config = model.network.config
+        if self.mask == "ones":
+            blocks, heads = config.num_hidden_layers, config.num_attention_heads
+            return [[[1] * heads for _ in range(blocks)]]
+        return choose_heads(find_heads(model), self.thresholds, self.mask, self.seed)
+
+    def assets(self, model: Model) -> dict[str, str]:
+        """Name the head statistics that the scores depend on, for the record."""
+        return {} if self.mask == "ones" else {"heads": heads_sha256(model)}
+
+
+def shared_relevance(model: Model, batch: Batch, precision: str) -> Relevance:
+    """Return the unmasked relevance pass of a batch, shared by all explainers that read it."""
+    network = precise(model, precision)
+    return shared(model, batch, f"lrp {precision}", lambda: run_relevance(network, batch))
+
+
+def relevance_pass(
+    model: Model, batch: Batch, rule: HeadRule | None, precision: str = "float64"
+) -> Relevance:
+    """Run the relevance pass at the asked precision, on the meter."""
+    found = run_relevance(precise(model, precision), batch, rule)
+    model.meter.charge(forwards=len(batch.ids), backwards=len(batch.ids))
+    return found
+
+
+def precise(model: Model, precision: str) -> PreTrainedModel:
+    """Return the network with readable attention at a named precision."""
+    if precision not in _PRECISIONS:
+        raise FaithbenchError(f"precision {precision!r} is not one of {', '.join(_PRECISIONS)}")
+    return model.eager(_PRECISIONS[precision])
+
+
+def weighted_rollout(
+    gradients: tuple[torch.Tensor, ...],
+    relevances: tuple[torch.Tensor, ...],
+    position: torch.Tensor,
+    *,
+    normalise: bool,
+) -> torch.Tensor:
+    """Roll out the positive part of gradient times relevance, heads averaged (Eq. 10-11)."""
+    layers = [
+        (gradient.to(relevance) * relevance).clamp(min=0).mean(dim=1)
+        for gradient, relevance in zip(gradients, relevances, strict=True)
+    ]
+    return read_row(roll_out(layers, normalise=normalise), position)
+
+
+@dataclass(frozen=True)
+class AttnLrp:
+    """Propagate relevance through attention and softmax.
+
+    AttnLRP, Achtibat et al. 2024, Prop. 3.1-3.4 with the epsilon rule (Eq. 8) for linear
+    layers, in the authors' gradient form: word embedding times modified gradient of the
+    target's logit, summed over the width; signed. Biases and the softmax keep a share, so
+    the scores do not sum to the logit.
+    """
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        """Return the relevance of each word embedding."""
+        scores = run_attn_lrp(model.network, batch)
+        model.meter.charge(forwards=len(batch.ids), backwards=len(batch.ids))
+        return scores

@@ -1,0 +1,1 @@
+"""Forward, backward and relevance passes that explainers read."""

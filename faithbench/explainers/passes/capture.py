@@ -1,0 +1,104 @@
+"""One forward and backward pass that records what white-box explainers read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch
+from faithbench.models.encoding import inputs_of
+from faithbench.models.model import Model
+from faithbench.models.shared_passes import shared
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Values and gradients of the target's logit, one row per example.
+
+    `attentions` [examples, heads, queries, keys] and `hidden` [examples, tokens, width]
+    are tuples over blocks; `hidden` starts with the embedding output. `position` is the
+    token whose last state the classifier reads: [CLS], <s>, or GPT-2's last token.
+    """
+
+    logits: torch.Tensor
+    embeddings: torch.Tensor
+    embedding_gradients: torch.Tensor
+    hidden: tuple[torch.Tensor, ...]
+    hidden_gradients: tuple[torch.Tensor, ...]
+    attentions: tuple[torch.Tensor, ...]
+    attention_gradients: tuple[torch.Tensor, ...]
+    position: torch.Tensor
+
+
+def capture(model: Model, batch: Batch) -> Capture:
+    """Return the pass of a batch, shared by all explainers that read it."""
+    return shared(model, batch, "capture", lambda: run_capture(model.eager(), batch))
+
+
+def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
+    """Record one forward and backward pass on a network with readable attention."""
+    with torch.enable_grad(), embedding_leaf(network) as leaf:
+        out = network(
+            **inputs_of(network, batch.ids, batch.types, batch.attention),
+            output_attentions=True,
+            output_hidden_states=True,
+        )
+        hidden, attentions = readable(network, out)
+        logits: torch.Tensor = out[batch.head]
+        chosen = logits.gather(1, batch.targets[:, None]).sum()
+        wanted = (leaf[0], *hidden, *attentions)
+        gradients = torch.autograd.grad(chosen, wanted)
+    blocks = len(hidden)
+    return Capture(
+        logits=logits.detach(),
+        embeddings=leaf[0].detach(),
+        embedding_gradients=gradients[0],
+        hidden=tuple(h.detach() for h in hidden),
+        hidden_gradients=gradients[1 : 1 + blocks],
+        attentions=tuple(a.detach() for a in attentions),
+        attention_gradients=gradients[1 + blocks :],
+        position=gradients[blocks].norm(dim=-1).argmax(dim=-1),
+    )
+
+
+def readable(
+    network: PreTrainedModel, out: Any
+) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
+    """Return the hidden states and attention matrices of a pass, or say why there are none."""
+    if not out.attentions or any(a is None for a in out.attentions):
+        raise FaithbenchError(
+            f"a {network.config.model_type} model gives no attention matrices; "
+            "choose a gradient or perturbation explainer"
+        )
+    return tuple(out.hidden_states), tuple(out.attentions)
+
+
+@contextmanager
+def embedding_leaf(
+    network: PreTrainedModel, value: torch.Tensor | None = None, *, cut: bool = True
+) -> Iterator[list[torch.Tensor]]:
+    """Make the word embeddings, or `value` in their place, the leaf of gradients while inside.
+
+    Token ids are still passed to the network: GPT-2 needs them to find the last token.
+    Without `cut`, `value` stays part of the graph it comes from.
+    """
+    leaf: list[torch.Tensor] = []
+
+    def place(_module: torch.nn.Module, _args: Any, output: torch.Tensor) -> torch.Tensor:
+        found = output if value is None else value
+        leaf.append(found.detach().requires_grad_() if cut else found)
+        return leaf[-1]
+
+    handle = network.get_input_embeddings().register_forward_hook(place)
+    try:
+        yield leaf
+    finally:
+        handle.remove()

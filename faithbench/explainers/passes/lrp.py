@@ -1,0 +1,186 @@
+"""Layer-wise relevance propagation as a backward pass, on unmodified networks.
+
+Inside `LrpRules`, each primitive that the network calls is replaced by one with the same
+value whose backward is the relevance rule; `torch.autograd.grad` is then the relevance
+pass. Reshapes, fan-out and padding need no rule of their own. Rules: Chefer et al. 2021b
+(the positive-part linear rule is Eq. 4 of Song et al.), sums taken per example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch
+from faithbench.explainers.passes.capture import embedding_leaf, readable
+from faithbench.explainers.passes.lrp_rules import (
+    AddRule,
+    AttentionValueRule,
+    HeadRule,
+    IdentityRule,
+    LinearRule,
+    MatmulRule,
+    apply,
+)
+from faithbench.explainers.passes.rule_mode import SAME_TENSOR, Curve, RuleMode, on_path, widen
+from faithbench.models.encoding import inputs_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """Relevance of the target's score, one row per example.
+
+    `hidden` [examples, tokens, width] per block boundary, embedding output first;
+    `attentions` [examples, heads, queries, keys] per block, zero where the head rule leaves
+    a block out; `arrived` is the same before the head rule and before halving.
+    """
+
+    hidden: tuple[Tensor, ...]
+    attentions: tuple[Tensor, ...]
+    arrived: tuple[Tensor, ...]
+    position: Tensor
+
+
+def run_relevance(
+    network: PreTrainedModel, batch: Batch, heads: HeadRule | None = None
+) -> Relevance:
+    """Propagate relevance 1 from each example's target class down to the embedding output."""
+    rules = LrpRules(heads)
+    with torch.enable_grad(), embedding_leaf(network), rules.watch(network), rules:
+        out = network(
+            **inputs_of(network, batch.ids, batch.types, batch.attention),
+            output_attentions=True,
+            output_hidden_states=True,
+        )
+    hidden, attentions = readable(network, out)
+    # Seeding each example's target with 1 is the gradient of the sum of the targets.
+    chosen = out[batch.head].gather(1, batch.targets[:, None]).sum()
+    found = torch.autograd.grad(chosen, (*hidden, *attentions), allow_unused=True)
+    relevances = [
+        torch.zeros_like(t) if r is None else r
+        for t, r in zip((*hidden, *attentions), found, strict=True)
+    ]
+    blocks = len(hidden)
+    return Relevance(
+        hidden=tuple(relevances[:blocks]),
+        attentions=tuple(relevances[blocks:]),
+        arrived=tuple(rules.arrived[i] for i in sorted(rules.arrived)),
+        position=relevances[blocks - 1].abs().sum(-1).argmax(-1),
+    )
+
+
+class LrpRules(RuleMode):
+    """Give every operation on the relevance path its rule; refuse one that has none."""
+
+    name = "relevance"
+
+    def __init__(self, heads: HeadRule | None = None) -> None:
+        super().__init__()
+        self.heads = heads
+        self.arrived: dict[int, Tensor] = {}
+        self.blocks = 0
+
+    def replace(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Return the value of one operation, with its relevance rule."""
+        if func in SAME_TENSOR:
+            return _carry_mark(args[0], func(*args, **kwargs))
+        if func in IDENTITY:
+            return apply(IdentityRule, args[0], func(*_detached(args), **kwargs))
+        rule = RULES.get(func)
+        if rule is None:
+            raise self.missing(func)
+        return rule(self, *args, **kwargs)
+
+    def curve(self, _function: Curve, x: Tensor, value: Tensor) -> Tensor:
+        """Pass relevance through an activation module."""
+        return apply(IdentityRule, x, value)
+
+    def softmax(self, scores: Tensor, dim: int = -1, **options: Any) -> Tensor:
+        """Pass relevance through, and number the attention matrix by its block."""
+        wide = widen(scores.detach(), options.get("dtype"))
+        result = apply(IdentityRule, scores, torch.softmax(wide, dim))
+        result.faithbench_block = self.blocks  # type: ignore[attr-defined]  # a mark, not data
+        self.blocks += 1
+        return result
+
+    def matmul(self, a: Tensor, b: Tensor) -> Tensor:
+        """Split relevance between both factors; attention times values obeys the head rule."""
+        block = getattr(a, "faithbench_block", None)
+        if block is None:
+            return apply(MatmulRule, a, b)
+        if self.heads is not None and not self.heads.selects(block):
+            return a.detach() @ b.detach()
+        return apply(AttentionValueRule, a, b, block, self.heads, self.arrived)
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Apply the positive-part rule; the bias takes no relevance."""
+        return apply(LinearRule, x, weight, bias)
+
+    def addmm(self, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+        """Treat GPT-2's transposed linear layer as a linear layer."""
+        return self.linear(x, weight.T, bias)
+
+    def add(self, a: Any, b: Any, **options: Any) -> Tensor:
+        """Split relevance between two terms; a constant term takes none."""
+        if options:
+            raise FaithbenchError(f"no relevance rule for add with {', '.join(options)}")
+        if on_path((a,)) and on_path((b,)):
+            return apply(AddRule, a, b)
+        moving, still = (a, b) if on_path((a,)) else (b, a)
+        return apply(IdentityRule, moving, moving.detach() + still)
+
+    def scale(self, a: Any, b: Any, **_options: Any) -> Tensor:
+        """Pass relevance through a constant factor."""
+        if on_path((a,)) and on_path((b,)):
+            raise FaithbenchError(
+                "no relevance rule for the element-wise product of two activations; "
+                "choose a gradient or perturbation explainer"
+            )
+        moving, still = (a, b) if on_path((a,)) else (b, a)
+        return apply(IdentityRule, moving, moving.detach() * still)
+
+    def divide(self, a: Tensor, b: Any) -> Tensor:
+        """Pass relevance through a constant divisor."""
+        if on_path((b,)):
+            raise FaithbenchError("no relevance rule for a division by an activation")
+        return apply(IdentityRule, a, a.detach() / b)
+
+
+def _detached(values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(v.detach() if isinstance(v, Tensor) else v for v in values)
+
+
+def _carry_mark(source: Tensor, result: Tensor) -> Tensor:
+    """Keep an attention matrix recognisable after dropout or a change of type."""
+    block = getattr(source, "faithbench_block", None)
+    if block is not None:
+        result.faithbench_block = block  # type: ignore[attr-defined]  # a mark, not data
+    return result
+
+
+T = torch.Tensor
+IDENTITY = {F.layer_norm, F.gelu, F.relu, F.tanh, F.silu, torch.tanh, torch.relu, T.tanh, T.relu}
+"""Normalisation and element-wise functions pass relevance through unchanged."""
+
+_ADD, _MUL = LrpRules.add, LrpRules.scale
+RULES: dict[Callable[..., Any], Callable[..., Tensor]] = {
+    F.linear: LrpRules.linear,
+    torch.addmm: LrpRules.addmm,
+    torch.matmul: LrpRules.matmul, T.matmul: LrpRules.matmul, T.__matmul__: LrpRules.matmul,
+    torch.bmm: LrpRules.matmul, T.bmm: LrpRules.matmul,
+    torch.add: _ADD, T.add: _ADD, T.__add__: _ADD, T.__radd__: _ADD, T.__iadd__: _ADD,
+    torch.mul: _MUL, T.mul: _MUL, T.__mul__: _MUL, T.__rmul__: _MUL,
+    torch.div: LrpRules.divide, T.div: LrpRules.divide, T.__truediv__: LrpRules.divide,
+    F.softmax: LrpRules.softmax, torch.softmax: LrpRules.softmax, T.softmax: LrpRules.softmax,
+}  # fmt: skip

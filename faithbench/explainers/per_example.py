@@ -1,0 +1,187 @@
+"""Run explainers that see one example at a time, with their questions batched underneath.
+
+Such an explainer is called as `explainer(probs, example)`: `probs(keep)` takes keep-masks
+[questions, tokens] over the example's erasable tokens and answers with the target's
+probability for each. Every example runs in a thread of its own; when all of them wait for
+an answer, their rows go through the network together.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from faithbench.core.erasure import erase
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch, Bools, Encoding, Floats
+from faithbench.models.engine import engine_of
+from faithbench.models.model import Model
+
+Kind = TypeVar("Kind", bound=type)
+Probs = Callable[[ArrayLike], Floats]
+
+
+@dataclass(frozen=True)
+class View:
+    """What a per-example explainer sees beside `probs`: words, pieces and a seed."""
+
+    id: str
+    text: str
+    text_b: str | None
+    tokens: tuple[str, ...]
+    target: int
+    seed: int
+
+
+def per_example(kind: Kind) -> Kind:
+    """Adapt a class whose `__call__(self, probs, example)` explains one example.
+
+    It returns one score per erasable token, in reading order.
+    """
+    explain_one: Callable[..., Any] = kind.__call__
+
+    def call(self: Any, model: Model, batch: Batch) -> torch.Tensor:
+        return _explain_batch(model, batch, lambda probs, view: explain_one(self, probs, view))
+
+    kind.__call__ = call  # type: ignore[method-assign]  # the class keeps its name, fields and docstring
+    return kind
+
+
+def _explain_batch(
+    model: Model, batch: Batch, explain_one: Callable[[Probs, View], Any]
+) -> torch.Tensor:
+    desk = _Desk(len(batch.encodings))
+    results: list[Any] = [None] * len(batch.encodings)
+    failures: list[BaseException] = []
+
+    def work(row: int) -> None:
+        try:
+            results[row] = explain_one(lambda keep: desk.ask(row, keep), _view(model, batch, row))
+        except BaseException as error:  # handed to the caller below
+            failures.append(error)
+        finally:
+            desk.leave(row)
+
+    threads = [
+        threading.Thread(target=work, args=(row,), daemon=True) for row in range(len(results))
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        while questions := desk.collect():
+            desk.answer(_answer(model, batch, questions))
+    except BaseException:
+        desk.close()
+        raise
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return _scatter(batch, results)
+
+
+class _Desk:
+    """Where threads leave questions and wait; opened when nobody is still thinking."""
+
+    def __init__(self, count: int) -> None:
+        self._change = threading.Condition()
+        self._thinking = set(range(count))
+        self._questions: dict[int, Bools] = {}
+        self._answers: dict[int, Floats] = {}
+        self._closed = False
+
+    def ask(self, row: int, keep: ArrayLike) -> Floats:
+        """Leave a question and wait for its answer."""
+        with self._change:
+            self._questions[row] = np.atleast_2d(np.asarray(keep, dtype=bool))
+            self._thinking.discard(row)
+            self._change.notify_all()
+            self._change.wait_for(lambda: row in self._answers or self._closed)
+            if self._closed:
+                raise FaithbenchError("the run stopped before this question was answered")
+            return self._answers.pop(row)
+
+    def leave(self, row: int) -> None:
+        """Say that an example is done."""
+        with self._change:
+            self._thinking.discard(row)
+            self._change.notify_all()
+
+    def close(self) -> None:
+        """Send everybody home: no more answers will come."""
+        with self._change:
+            self._closed = True
+            self._change.notify_all()
+
+    def collect(self) -> dict[int, Bools]:
+        """Wait until every example is waiting or done; return the open questions."""
+        with self._change:
+            self._change.wait_for(lambda: not self._thinking)
+            questions, self._questions = self._questions, {}
+            return dict(sorted(questions.items()))
+
+    def answer(self, answers: dict[int, Floats]) -> None:
+        """Wake the examples whose questions were answered."""
+        with self._change:
+            self._answers.update(answers)
+            self._thinking.update(answers)
+            self._change.notify_all()
+
+
+def _answer(model: Model, batch: Batch, questions: dict[int, Bools]) -> dict[int, Floats]:
+    token_id = model.erasure_token("mask")[1]
+    rows = [
+        erase(_checked(batch.encodings[row], keep), keep, "mask", token_id)
+        for row, keeps in questions.items()
+        for keep in keeps
+    ]
+    found = np.exp(engine_of(model).log_probabilities(rows, batch.head))
+    answers, start = {}, 0
+    for row, keeps in questions.items():
+        answers[row] = found[start : start + len(keeps), int(batch.targets[row])]
+        start += len(keeps)
+    return answers
+
+
+def _checked(encoding: Encoding, keep: NDArray[np.bool_]) -> Encoding:
+    if len(keep) != int(encoding.erasable.sum()):
+        raise FaithbenchError(
+            f"example {encoding.example.id!r}: probs() was asked with {len(keep)} marks for "
+            f"{int(encoding.erasable.sum())} erasable tokens"
+        )
+    return encoding
+
+
+def _view(model: Model, batch: Batch, row: int) -> View:
+    encoding = batch.encodings[row]
+    tokens = model.tokenizer.convert_ids_to_tokens(encoding.ids[encoding.erasable].tolist())
+    example = encoding.example
+    return View(
+        example.id,
+        example.text,
+        example.text_b,
+        tuple(tokens),
+        int(batch.targets[row]),
+        batch.seeds[row],
+    )
+
+
+def _scatter(batch: Batch, results: Sequence[Any]) -> torch.Tensor:
+    """Put each example's scores at its erasable tokens."""
+    table = torch.zeros(batch.ids.shape, dtype=torch.float64)
+    for row, (encoding, scores) in enumerate(zip(batch.encodings, results, strict=True)):
+        values = np.asarray(scores, dtype=np.float64)
+        if values.shape != (int(encoding.erasable.sum()),):
+            raise FaithbenchError(
+                f"example {encoding.example.id!r}: the explainer gave scores of shape "
+                f"{values.shape} for {int(encoding.erasable.sum())} erasable tokens"
+            )
+        places = torch.from_numpy(np.flatnonzero(encoding.erasable))
+        table[row, places] = torch.from_numpy(values)
+    return table

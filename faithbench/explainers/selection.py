@@ -1,0 +1,169 @@
+"""From what the user wrote after `--explainer` to explainers with settings."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.spec import parse_explainers, setting_text
+from faithbench.core.types import Settings
+from faithbench.explainers.protocol import Explainer
+from faithbench.explainers.registry import EXPLAINERS, Plugin, installed_plugins, plugins_of_file
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An explainer as the user asked for it, and the package it comes from.
+
+    `stated` are the settings of one that ran elsewhere, and is not at hand.
+    """
+
+    name: str
+    explainer: Explainer
+    package: str = "faithbench"
+    version: str = ""
+    stated: Settings | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """Every setting with its value."""
+        if self.stated is not None:
+            return self.stated
+        return asdict(self.explainer)  # type: ignore[call-overload, no-any-return]  # the protocol cannot say dataclass
+
+    @property
+    def replayed(self) -> bool:
+        """Whether scores are only read back: of how they were made, nothing can be measured."""
+        return bool(getattr(self.explainer, "replayed", False))
+
+    @property
+    def label(self) -> str:
+        """The name, with the settings that are not the default, where a default is known."""
+        if self.stated is not None:
+            return self.name
+        default = type(self.explainer)()
+        changed = [
+            f"{f.name}={setting_text(getattr(self.explainer, f.name))}"
+            for f in fields(self.explainer)  # type: ignore[arg-type]  # likewise
+            if getattr(self.explainer, f.name) != getattr(default, f.name)
+        ]
+        return self.name + (":" + ",".join(changed) if changed else "")
+
+
+def find_explainers(
+    text: str, files: Iterable[Path] = (), *, rationale: bool = True
+) -> tuple[Chosen, ...]:
+    """Resolve `name[:key=value,...][,name...]`; `all-<family>` stands for a family's names.
+
+    Names are built in, of installed plugins, of loose `files`, or `captum:<Class>`. `rationale`
+    says whether the data have human ones: without, `all` leaves out who needs them.
+    """
+    plugins = _by_name(files)
+    chosen: dict[str, Chosen] = {}
+    for name, settings in _expand(parse_explainers(text), rationale):
+        one = _choose(name, settings, plugins)
+        if getattr(one.explainer, "needs_rationale", False) and not rationale:
+            raise FaithbenchError(
+                f"explainer {name!r} shows a human rationale, and there is none here; "
+                "leave it out, or choose data with human rationales"
+            )
+        chosen[one.label] = one
+    if not chosen:
+        raise unknown("explainer", text, [*EXPLAINERS, *plugins])
+    return tuple(chosen.values())
+
+
+def _by_name(files: Iterable[Path]) -> dict[str, list[Plugin]]:
+    found: dict[str, list[Plugin]] = {}
+    loose = (plugin for path in files for plugin in plugins_of_file(path.resolve()))
+    for plugin in (*installed_plugins(), *loose):
+        found.setdefault(plugin.name, []).append(plugin)
+    return found
+
+
+def _choose(name: str, settings: dict[str, str], plugins: dict[str, list[Plugin]]) -> Chosen:
+    origins = [p.origin for p in plugins.get(name, [])]
+    if name in EXPLAINERS:
+        origins.append("faithbench itself")
+    if len(origins) > 1:
+        raise FaithbenchError(
+            f"explainer {name!r} is defined by {' and '.join(sorted(origins))}; uninstall one"
+        )
+    if name in plugins:
+        (plugin,) = plugins[name]
+        explainer = configure(name, explainer_class(plugin), settings)
+        return Chosen(name, explainer, plugin.origin.removeprefix("package "), plugin.version)
+    ours = version("faithbench")
+    if name.startswith("captum:"):
+        from faithbench.explainers.captum import adapt
+
+        kind = adapt(name.removeprefix("captum:"))
+        return Chosen(name, configure(name, kind, settings), "captum", version("captum"))
+    if name not in EXPLAINERS:
+        raise unknown("explainer", name, [*EXPLAINERS, *plugins])
+    module, _, attribute = EXPLAINERS[name].target.partition(":")
+    kind = getattr(importlib.import_module(module), attribute)
+    return Chosen(name, configure(name, kind, settings), version=ours)
+
+
+def explainer_class(plugin: Plugin) -> type[Any]:
+    """Load the class of a plugin, refusing what is no explainer."""
+    kind = plugin.load()
+    if not (isinstance(kind, type) and is_dataclass(kind) and "__call__" in dir(kind)):
+        raise FaithbenchError(
+            f"plugin {plugin.name!r} of {plugin.origin} is not an explainer: it must be a frozen "
+            "dataclass with a __call__ method"
+        )
+    return kind
+
+
+def _expand(
+    wanted: list[tuple[str, dict[str, str]]], rationale: bool
+) -> list[tuple[str, dict[str, str]]]:
+    """Replace `all` and `all-<family>` by the names they stand for."""
+    found: list[tuple[str, dict[str, str]]] = []
+    families = {entry.family for entry in EXPLAINERS.values()}
+    for name, settings in wanted:
+        family = name.removeprefix("all-")
+        if name == "all" or (name != family and family in families):
+            if settings:
+                raise FaithbenchError(f"{name} takes no settings; name the explainers one by one")
+            known = [(n, e) for n, e in EXPLAINERS.items() if rationale or not e.needs_rationale]
+            found += [(n, {}) for n, e in known if name == "all" or e.family == family]
+        elif name != family and family not in families:
+            raise unknown("family", family, families)
+        else:
+            found.append((name, settings))
+    return found
+
+
+def configure(name: str, kind: type[Any], settings: dict[str, str]) -> Explainer:
+    """Build an explainer from text settings, each read as its default's type."""
+    defaults = asdict(kind())
+    values: dict[str, bool | int | float | str] = {}
+    for key, text in settings.items():
+        if key not in defaults:
+            raise unknown(f"setting of {name}", key, defaults or ["(it has none)"])
+        values[key] = _read(name, key, text, type(defaults[key]))
+    explainer: Explainer = kind(**values)
+    return explainer
+
+
+def _read(name: str, key: str, text: str, kind: type[Any]) -> bool | int | float | str:
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise FaithbenchError(f"{name}: {key} is true or false, found {text!r}")
+        return text.lower() == "true"
+    try:
+        value: int | float | str = kind(text)
+    except ValueError:
+        raise FaithbenchError(f"{name}: {key} is a {kind.__name__}, found {text!r}") from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise FaithbenchError(f"{name}: {key} is a finite number, found {text!r}")
+    return value

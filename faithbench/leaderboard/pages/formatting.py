@@ -1,0 +1,103 @@
+"""Numbers and names as a page says them; names come from data, and are always escaped."""
+
+from __future__ import annotations
+
+from faithbench.core.text import plain
+from faithbench.leaderboard.board import Cell, Column, Table
+
+ARROWS = {True: "↑", False: "↓", None: ""}
+MADE = "made by `faithbench leaderboard build`: change the records, not this file"
+
+_MARKDOWN = str.maketrans(
+    {
+        **{mark: f"\\{mark}" for mark in "\\`*_{}[]()#|~!"},
+        "&": "&amp;",
+        "<": "&lt;",
+        ">": "&gt;",
+        "$": "&#36;",
+        "@": "&#64;",
+    }
+)
+
+
+def markdown(text: str) -> str:
+    """Escape text for markdown: no table, link, code, formula or HTML can come of it."""
+    # Bare addresses would become links.
+    safe = plain(text).translate(_MARKDOWN)
+    return safe.replace("://", "&#58;//").replace("www.", "www&#46;")
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Write a number without the zero before the point: .533, -1.615, .000."""
+    if value is None:
+        return "-"
+    text = f"{value:.{digits}f}"
+    sign = "-" if value < 0 and float(text) else ""
+    size = text.removeprefix("-")
+    return sign + (size[1:] if size.startswith("0.") else size)
+
+
+def cost(metric: str, value: float | None) -> str:
+    """Write a cost: memory in megabytes, else a few digits."""
+    if value is None:
+        return "-"
+    if metric == "peak_memory":
+        return f"{value / 1e6:.0f} MB"
+    if metric == "seconds":
+        return f"{value:.2g}"
+    return f"{value:.4g}" if value < 10000 else f"{value:.0f}"
+
+
+def value_of(column: Column, cell: Cell) -> str:
+    """Write a cell's mean."""
+    if column.family == "speed":
+        return cost(column.metric, cell.mean)
+    return number(cell.mean)
+
+
+def interval_of(column: Column, cell: Cell) -> str:
+    """Write a cell's interval, or nothing where there is none."""
+    if cell.ci95 is None:
+        return ""
+    low, high = (
+        cost(column.metric, end) if column.family == "speed" else number(end) for end in cell.ci95
+    )
+    return f"[{low}, {high}]"
+
+
+def heading(column: Column) -> str:
+    """Write a column's title, its direction, and whether it is a proxy; not escaped."""
+    arrow = ARROWS[column.higher_is_better]
+    return " ".join(part for part in (column.title, arrow, "proxy" * column.proxy) if part)
+
+
+def tested(column: Column) -> int:
+    """Return how many pairs have a test: what Holm counts."""
+    return sum(pair.adjusted is not None for pair in column.pairs)
+
+
+def about(table: Table) -> str:
+    """Say in a line what a table is of; not escaped."""
+    right = "exact match" if table.kind == "qa" else "accuracy"
+    accuracy = "" if table.accuracy is None else f", {right} {number(table.accuracy)}"
+    parts = [
+        f"{table.n} examples of {table.task} version {table.task_version} ({table.split} split, "
+        f"{table.source} data {table.data_sha256[:6]})",
+        f"model {table.model} ({table.weights_sha256[:6]}, {table.dtype}{accuracy})",
+        f"erased by {table.operator}" + (f" ({table.erasure_token})" * bool(table.erasure_token)),
+        f"long texts: {table.long}" + (f" ({table.truncated} cut)" * bool(table.truncated)),
+        f"protocol {table.protocol}",
+    ]
+    if table.rationale != "none":
+        parts.append({"human": "rationales marked by people", "proxy": "proxy rationales"}
+                     [table.rationale])  # fmt: skip
+    if table.tpr_drop is not None:
+        less = "more" if table.tpr_drop < 0 else "fewer"
+        share = f"{abs(table.tpr_drop):.1%}"
+        parts.append(f"without the rationales the model finds {share} {less} labels")
+    return "; ".join(parts)
+
+
+def counted(count: int, thing: str) -> str:
+    """Say how many there are of a thing: 1 table, 2 tables."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -1,0 +1,58 @@
+"""Tables for papers: one tabular per family, with the rules of booktabs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from faithbench.core.text import plain
+from faithbench.leaderboard.board import Column, Table
+from faithbench.leaderboard.pages.formatting import MADE, about, heading, value_of
+from faithbench.metrics.registry import FAMILIES
+
+# Stand-ins for commands, which tabulate would escape with the rest; data hold none (`plain`).
+_OPEN, _CLOSE, _LETTERS, _END = "\ue000", "\ue001", "\ue002", "\ue003"
+_COMMANDS = {
+    _OPEN: r"\textbf{",
+    _CLOSE: "}",
+    _LETTERS: r"\textsuperscript{",
+    _END: "}",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+}
+
+
+def latex(table: Table) -> str:
+    """Return the tabulars of a table; needs the package booktabs."""
+    parts = [f"% {MADE}", f"% {plain(table.title)}", f"% {plain(about(table))}"]
+    for family in FAMILIES:
+        columns = [column for column in table.columns if column.family == family]
+        if columns:
+            proxy = " (proxy rationales)" if any(column.proxy for column in columns) else ""
+            parts += [f"\n% {family}{proxy}", _tabular(columns)]
+    return "\n".join(parts) + "\n"
+
+
+def _tabular(columns: Sequence[Column]) -> str:
+    labels = list(dict.fromkeys(label for column in columns for label in column.cells))
+    rows = [[_safe(label), *(_cell(column, label) for column in columns)] for label in labels]
+    headers = ["explainer", *(_safe(heading(column)) for column in columns)]
+    align = ("left", *("right" for _ in columns))
+    text = tabulate(rows, headers, tablefmt="latex_booktabs", disable_numparse=True, colalign=align)
+    for mark, command in _COMMANDS.items():
+        text = text.replace(mark, command)
+    return text
+
+
+def _safe(text: str) -> str:
+    return plain(text)
+
+
+def _cell(column: Column, label: str) -> str:
+    cell = column.cells.get(label)
+    if cell is None or cell.mean is None:
+        return "--"
+    value = value_of(column, cell)
+    text = f"{_OPEN}{value}{_CLOSE}" if cell.best or cell.tie else value
+    return text + (f"{_LETTERS}{cell.letters}{_END}" if cell.letters else "")

@@ -1,0 +1,155 @@
+"""The leaderboard's first page: who is ahead overall, at what cost, and a short table per task."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from faithbench.leaderboard.board import Board, Column, Ranking, Table
+from faithbench.leaderboard.pages.formatting import (
+    MADE,
+    cost,
+    counted,
+    heading,
+    markdown,
+    number,
+    value_of,
+)
+from faithbench.leaderboard.pages.table_page import bold, grid
+from faithbench.leaderboard.rankings import counted_tables
+
+MAIN = (
+    "aopc",
+    "comprehensiveness",
+    "sufficiency",
+    "tau_loo",
+    "iou_semantic",
+    "auprc",
+    "token_f1",
+    "forward_equivalents",
+)
+"""The metrics of the short tables; the tasks' pages have all."""
+
+
+def overview(board: Board) -> str:
+    """Return the first page."""
+    return "\n".join(_lines(board)) + "\n"
+
+
+def _lines(board: Board) -> Iterator[str]:
+    yield f"<!-- {MADE} -->"
+    yield "# Leaderboard\n"
+    yield (
+        f"{counted(len(board.tables), 'table')} from {board.records} records "
+        f"(digest `{board.digest[:12]}`). "
+        "Only like is compared with like: explainers share a table if task, data, examples, "
+        "model, protocol and operator are the same. ↑ and ↓ say which way is better; the best and "
+        "those not significantly worse are bold. [index.html](index.html) shows the "
+        "same with charts and examples, [leaderboard.json](leaderboard.json) has all numbers "
+        "([schema](leaderboard.schema.json)), and `tables/` has them for LaTeX.\n"
+    )
+    if board.rankings:
+        yield from _ranks(board)
+    if board.pareto:
+        yield from _pareto(board)
+    for table in board.tables:
+        yield from _short(table)
+
+
+def _ranks(board: Board) -> Iterator[str]:
+    counted = counted_tables(board.tables)
+    yield "## Ranking\n"
+    yield (
+        "Mean rank over tables, with a bootstrap 95% interval over them; 1 is the best. In each "
+        "table explainers are ranked on every metric, then by their mean rank over the metrics of "
+        "a family, and overall by their mean rank over the families but speed, which is ranked by "
+        "forward equivalents. Ranked are explainers that are in all of these tables: "
+        f"{', '.join(markdown(table.id) for table in counted)}.\n"
+    )
+    if all(table.source == "bundled" for table in counted):
+        yield "These are **bundled** samples: they show that it works, and rank nobody.\n"
+    first = board.rankings[0].mean_ranks
+    labels = list(dict.fromkeys([*first, *(n for r in board.rankings for n in r.mean_ranks)]))
+    rows = [[markdown(n), *(_rank(ranking, n) for ranking in board.rankings)] for n in labels]
+    yield grid(rows, ["explainer", *(ranking.family for ranking in board.rankings)]) + "\n"
+    for ranking in board.rankings:
+        yield f"- {_test(ranking)}"
+    yield ""
+
+
+def _rank(ranking: Ranking, label: str) -> str:
+    if label not in ranking.mean_ranks:
+        return "-"
+    mean, ends = ranking.mean_ranks[label], ranking.ci95[label]
+    return f"{mean:.2f}" + (f" [{ends[0]:.2f}, {ends[1]:.2f}]" if ends else "")
+
+
+def _test(ranking: Ranking) -> str:
+    """Say what the tests of one ranking found."""
+    tables = len({row.rsplit("/", 1)[0] for row in ranking.over})
+    said = f"{ranking.family}: {counted(len(ranking.over), 'metric')} of {counted(tables, 'table')}"
+    if ranking.friedman_p is None or ranking.critical_difference is None:
+        said += f"; no test, {ranking.reason}"
+    else:
+        said += (
+            f"; Friedman p = {ranking.friedman_p:.2g}, critical difference (Nemenyi, .05) "
+            f"{ranking.critical_difference:.2f}"
+        )
+        best = ranking.groups[0] if ranking.groups else ()
+        if best and best[0] == next(iter(ranking.mean_ranks)):
+            said += f"; not different from the first: {_listed(best[1:])}"
+    if ranking.left_out:
+        said += f"; left out, since not in all of them: {_listed(ranking.left_out)}"
+    return f"{said}."
+
+
+def _pareto(board: Board) -> Iterator[str]:
+    yield "## Faithfulness against cost\n"
+    yield (
+        "Mean faithfulness rank, and mean forward equivalents (forward passes plus twice the "
+        "backward ones) per example, over the same tables. Bold: nobody is both cheaper and more "
+        "faithful.\n"
+    )
+    points = sorted(board.pareto, key=lambda p: (p.forward_equivalents, p.faithfulness_rank))
+    rows = [
+        [
+            f"**{markdown(point.label)}**" if point.front else markdown(point.label),
+            f"{point.faithfulness_rank:.2f}",
+            cost("forward_equivalents", point.forward_equivalents),
+        ]
+        for point in points
+    ]
+    yield grid(rows, ["explainer", "faithfulness rank", "forward equivalents"]) + "\n"
+
+
+def _short(table: Table) -> Iterator[str]:
+    mark = " (bundled)" if table.source == "bundled" else ""
+    yield f"## {markdown(table.title)}{mark}\n"
+    accuracy = "" if table.accuracy is None else f", right on {number(table.accuracy)}"
+    yield (
+        f"{table.n} examples; model {markdown(table.model)}{accuracy}; "
+        f"[all metrics, intervals and tests](tasks/{table.id}.md)\n"
+    )
+    yield f"{short_grid(table)}\n"
+
+
+def short_grid(table: Table, marked: Collection[str] = ()) -> str:
+    """Lay out a table's main metrics; explainers that are `marked` have an arrow."""
+    columns = [column for column in table.columns if column.metric.split("@")[0] in MAIN]
+    columns = columns or list(table.columns[:4])
+    labels = list(dict.fromkeys(label for column in columns for label in column.cells))
+    rows = [
+        [f"{'→ ' * (label in marked)}{markdown(label)}", *(_cell(c, label) for c in columns)]
+        for label in labels
+    ]
+    return grid(rows, ["explainer", *(markdown(heading(column)) for column in columns)])
+
+
+def _cell(column: Column, label: str) -> str:
+    cell = column.cells.get(label)
+    if cell is None or cell.mean is None:
+        return "-"
+    return " ".join(part for part in (bold(value_of(column, cell), cell), cell.letters) if part)
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ", ".join(markdown(label) for label in labels) or "nobody"

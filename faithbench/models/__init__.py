@@ -1,0 +1,1 @@
+"""The network: weights, tokens, the one engine, and what the model predicts."""

@@ -1,0 +1,172 @@
+"""From examples to what the network reads: tokens, words, batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch, Encoding, Example, Ints, Target
+from faithbench.data.words import word_spans, words_of_tokens
+from faithbench.models.model import Model
+from faithbench.models.windows import cut_windows
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+Evidence = Literal["text", "text_b", "both"]
+
+
+Long = Literal["truncate", "window"]
+
+
+def encode(
+    model: Model, example: Example, evidence: Evidence = "text", long: Long = "truncate"
+) -> Encoding:
+    """Tokenise one example, mark what may be erased, and map tokens to words.
+
+    A pair is read in order, but a question comes before the text it is about: so have all
+    published question answerers been trained. A text that is too long is cut, or read in
+    windows.
+    """
+    pair = () if example.text_b is None else (example.text_b,)
+    asks = pair != () and len(model.heads) > 1
+    texts = (*pair, example.text) if asks else (example.text, *pair)
+    cut_first: str | bool = "only_second" if asks else "only_first"
+    cut_first = cut_first if evidence == "text" else "longest_first"
+    tokens = _tokenise(model, example.id, texts, False if long == "window" else cut_first)
+    first = tokens.encodings[0]
+    # With stride 0, each overflowing piece holds text that the model will not read; of a pair,
+    # it repeats the second text.
+    cut = sum(int((_sides(e, asks) == 0).sum()) for e in tokens.encodings[1:])
+    sides = _sides(first, asks)
+    allowed = {"text": (0,), "text_b": (1,), "both": (0, 1)}[evidence]
+    spans_a, spans_b = word_spans(example.text), word_spans(example.text_b or "")
+    words_a = words_of_tokens(first.offsets, spans_a)
+    words_b = words_of_tokens(first.offsets, spans_b)
+    words_b = np.where(words_b >= 0, words_b + len(spans_a), -1)
+    ids = np.array(first.ids, dtype=np.int64)
+    windows: tuple[Ints, ...] = ()
+    if len(ids) > model.max_tokens:
+        fixed, text = np.flatnonzero(sides != 0), np.flatnonzero(sides == 0)
+        windows = cut_windows(fixed, text, model.max_tokens, example.id)
+    encoding = Encoding(
+        example=example,
+        ids=ids,
+        types=np.array(first.type_ids, dtype=np.int64),
+        erasable=np.isin(sides, allowed),
+        words=np.select([sides == 0, sides == 1], [words_a, words_b], -1),
+        spans=tuple(first.offsets),
+        word_spans=spans_a + spans_b,
+        truncated=cut if pair == () or evidence == "text" else int(len(tokens.encodings) > 1),
+        windows=windows,
+    )
+    _check_readable(model, encoding)
+    return encoding
+
+
+def _tokenise(model: Model, name: str, texts: tuple[str, ...], truncation: str | bool) -> Any:
+    try:
+        return model.tokenizer(
+            *texts,
+            truncation=truncation,
+            max_length=model.max_tokens,
+            return_offsets_mapping=True,
+            return_token_type_ids=True,
+            return_overflowing_tokens=True,
+        )
+    except Exception as error:  # tokenizers raises nothing narrower
+        if "Truncation error" not in str(error):
+            raise
+        raise FaithbenchError(
+            f"example {name!r}: its second text leaves no room for the first within the "
+            f"{model.max_tokens} tokens of model {model.name!r}; shorten it"
+        ) from error
+
+
+def _sides(piece: Any, reversed_pair: bool) -> np.ndarray[Any, Any]:
+    """Return for each token 0 if it is of the text, 1 if of text_b, -1 if it is special."""
+    order = (1, 0) if reversed_pair else (0, 1)
+    return np.array([-1 if s is None else order[s] for s in piece.sequence_ids])
+
+
+def _check_readable(model: Model, encoding: Encoding) -> None:
+    """Refuse a text of which the model sees nothing."""
+    seen = encoding.ids[encoding.erasable]
+    unknown = model.tokenizer.unk_token_id
+    if len(seen) and not (unknown is not None and (seen == unknown).all()):
+        return
+    found = "no token" if not len(seen) else "only unknown characters"
+    raise FaithbenchError(
+        f"example {encoding.example.id!r}: model {model.name!r} finds {found} in "
+        f"{encoding.example.text[:40]!r}; give a text in the model's language"
+    )
+
+
+def collate(
+    model: Model,
+    encodings: Sequence[Encoding],
+    targets: Sequence[Target],
+    seeds: Sequence[int],
+) -> Batch:
+    """Pad encodings on the right into one batch on the model's device.
+
+    A classifier's target is a class; a question answerer's is its start and end position.
+    """
+    ids, types, attention = pad_rows(
+        [(e.ids, e.types) for e in encodings], int(model.network.config.pad_token_id)
+    )
+    erasable = np.zeros(ids.shape, dtype=bool)
+    for row, encoding in enumerate(encodings):
+        erasable[row, : len(encoding.ids)] = encoding.erasable
+    device = model.device
+    return Batch(
+        encodings=tuple(encodings),
+        ids=torch.tensor(ids, device=device),
+        types=torch.tensor(types, device=device),
+        attention=torch.tensor(attention, device=device),
+        erasable=torch.tensor(erasable, device=device),
+        targets=torch.tensor(list(targets), device=device),
+        seeds=tuple(seeds),
+    )
+
+
+def pad_rows(
+    rows: Sequence[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]], pad_id: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Stack rows of ids and types to the longest one; the third array marks real tokens."""
+    longest = max(len(ids) for ids, _ in rows)
+    ids = np.full((len(rows), longest), pad_id, dtype=np.int64)
+    types = np.zeros((len(rows), longest), dtype=np.int64)
+    attention = np.zeros((len(rows), longest), dtype=np.int64)
+    for i, (row_ids, row_types) in enumerate(rows):
+        ids[i, : len(row_ids)] = row_ids
+        types[i, : len(row_ids)] = row_types
+        attention[i, : len(row_ids)] = 1
+    return ids, types, attention
+
+
+def inputs_of(
+    network: PreTrainedModel, ids: torch.Tensor, types: torch.Tensor, attention: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """Name the tensors as this architecture wants them: not all know segments."""
+    inputs = {"input_ids": ids, "attention_mask": attention}
+    if getattr(network.config, "type_vocab_size", 0) > 1:
+        inputs["token_type_ids"] = types
+    return inputs
+
+
+def shortened(model: Model, most: int | None) -> Model:
+    """Cut texts at `most` tokens from now on; None changes nothing."""
+    if most is None:
+        return model
+    if most > model.max_tokens:
+        raise FaithbenchError(
+            f"asked for --max-tokens {most}, but the model reads {model.max_tokens}; give fewer"
+        )
+    model.tokenizer.model_max_length = most
+    return model

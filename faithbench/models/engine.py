@@ -1,0 +1,138 @@
+"""The one engine that runs the network on rows: sorted, packed, each distinct row once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from weakref import WeakKeyDictionary, proxy
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Floats, Ints
+from faithbench.models.encoding import inputs_of, pad_rows
+from faithbench.models.fast_encoder import Lean, lean_forward
+from faithbench.models.model import Model
+
+Row = tuple[Ints, Ints]
+"""One input: its token ids and its segment ids."""
+
+
+@dataclass
+class Engine:
+    """Answers rows with log-probabilities of the classes, and remembers what it computed.
+
+    Rows of all examples are sorted by length and packed under `budget` padded tokens, so
+    that short texts fill the machine and long ones are not padded to each other. `asked`
+    and `distinct` count rows, a remembered one not again; the meter is charged for each
+    distinct row of a call, seconds included, so that cost does not depend on who asked before.
+    The network must not change while an engine lives: what it packed would be stale.
+    """
+
+    model: Model
+    budget: int = 2048
+    asked: int = 0
+    distinct: int = 0
+    _known: dict[bytes, Floats] = field(default_factory=dict)
+    _seconds: dict[bytes, float] = field(default_factory=dict)
+
+    @cached_property
+    def _lean(self) -> Lean | None:
+        return lean_forward(self.model)
+
+    @cached_property
+    def differentiable(self) -> Lean | None:
+        """Return a shorter way to the logits that passes gradients, where there is one."""
+        return lean_forward(self.model, differentiable=True)
+
+    def log_probabilities(self, rows: Sequence[Row], head: str = "logits") -> Floats:
+        """Return ln softmax of an output: one line per row, one column per class.
+
+        The classes of a question answerer's outputs are token positions, up to the model's
+        longest input; positions that a row does not have are -inf.
+        """
+        if any(len(ids) == 0 for ids, _ in rows):
+            raise FaithbenchError(
+                f"model {self.model.name!r} was given an input without tokens; "
+                "erase with --operator mask, which leaves none empty"
+            )
+        keys = [_key(row) for row in rows]
+        fresh = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._known}
+        self.asked += len(rows)
+        self.distinct += len(fresh)
+        spared = sum(self._seconds[key] for key in set(keys) - set(fresh))
+        self.model.meter.charge(forwards=len(set(keys)), passes=0, shared_seconds=spared)
+        self._compute(list(fresh.items()))
+        heads = self.model.heads
+        width = len(self.model.labels) if len(heads) == 1 else self.model.max_tokens
+        if not rows:
+            return np.zeros((0, width))
+        first = heads.index(head) * width
+        return np.stack([self._known[key] for key in keys])[:, first : first + width]
+
+    def forget(self) -> None:
+        """Drop remembered rows: the run does so after each chunk of examples."""
+        self._known.clear()
+        self._seconds.clear()
+
+    def _compute(self, rows: list[tuple[bytes, Row]]) -> None:
+        # Longest first, so that a device too small for the budget says so at once.
+        waiting = sorted(rows, key=lambda item: (-len(item[1][0]), item[0]))
+        while waiting:
+            count = max(1, self.budget // len(waiting[0][1][0]))
+            pack, rest = waiting[:count], waiting[count:]
+            start = time.perf_counter()
+            try:
+                answers = self._forward([row for _, row in pack])
+            except torch.OutOfMemoryError:
+                if count == 1:
+                    raise
+                self.budget = max(len(pack[0][1][0]), self.budget // 2)
+                torch.cuda.empty_cache()
+                continue
+            keys = [key for key, _ in pack]
+            self._known.update(zip(keys, answers, strict=True))
+            self._seconds.update(dict.fromkeys(keys, (time.perf_counter() - start) / len(keys)))
+            waiting = rest
+
+    def _forward(self, rows: list[Row]) -> Floats:
+        network = self.model.network
+        arrays = pad_rows(rows, int(network.config.pad_token_id))
+        ids, types, attention = (torch.tensor(a, device=network.device) for a in arrays)
+        self.model.meter.charge(passes=1)
+        with torch.inference_mode():
+            if self._lean is not None:
+                logits = self._lean(ids, types, attention)
+                return _array(torch.log_softmax(logits.cpu().double(), dim=-1))
+            out = network(**inputs_of(network, ids, types, attention))
+        if len(self.model.heads) == 1:
+            return _array(torch.log_softmax(out.logits.cpu().double(), dim=-1))
+        missing = self.model.max_tokens - ids.shape[1]
+        padding = attention.cpu() == 0
+        parts = [out[h].cpu().double().masked_fill(padding, -torch.inf) for h in self.model.heads]
+        padded = [F.pad(p.log_softmax(dim=-1), (0, missing), value=-torch.inf) for p in parts]
+        return _array(torch.cat(padded, dim=1))
+
+
+def _array(values: torch.Tensor) -> Floats:
+    found: Floats = values.numpy()
+    return found
+
+
+_engines: WeakKeyDictionary[Model, Engine] = WeakKeyDictionary()
+
+
+def engine_of(model: Model) -> Engine:
+    """Return the model's one engine, shared by explainers and metrics of a chunk."""
+    if model not in _engines:
+        _engines[model] = Engine(proxy(model))
+    return _engines[model]
+
+
+def _key(row: Row) -> bytes:
+    ids, types = row
+    return ids.tobytes() + types.tobytes()

@@ -1,0 +1,251 @@
+"""The one door to transformers: find, load and place a network and its tokenizer."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from faithbench.core.erasure import Operator
+from faithbench.core.errors import FaithbenchError
+from faithbench.models.meter import Meter
+from faithbench.models.weights import Found, locate, read_card, sha256_of_weights
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+DTYPES = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A classifier ready to run, its tokenizer, and where its weights came from.
+
+    `network` uses PyTorch's fused attention; `eager()` gives the same weights with
+    attention matrices that can be read. Parameters never require gradients.
+    """
+
+    name: str
+    revision: str | None
+    weights_sha256: str
+    folder: Path | None
+    network: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    labels: tuple[str, ...]
+    meter: Meter = field(default_factory=Meter)
+    _twins: dict[torch.dtype, PreTrainedModel] = field(default_factory=dict)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.network.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the weights."""
+        return self.network.dtype
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The outputs that are explained: one of a classifier, two of a question answerer."""
+        return (
+            ("start_logits", "end_logits") if hasattr(self.network, "qa_outputs") else ("logits",)
+        )
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest input, special tokens included."""
+        config = self.network.config
+        positions = int(getattr(config, "max_position_embeddings", 512))
+        # RoBERTa counts positions from padding_idx + 1, so two of them are never used.
+        offset = int(config.pad_token_id or 0) + 1 if config.model_type in _OFFSET_POSITIONS else 0
+        return min(positions - offset, int(self.tokenizer.model_max_length))
+
+    @property
+    def public_name(self) -> str:
+        """The name without any folder of this machine."""
+        return Path(self.name).name if Path(self.name).is_dir() else self.name
+
+    def eager(self, dtype: torch.dtype | None = None) -> PreTrainedModel:
+        """Return the network with readable attention, in `dtype`; made once, then kept."""
+        dtype = dtype or self.dtype
+        if dtype not in self._twins:
+            # At the same precision the copy shares every weight with the original.
+            shared = dtype == self.dtype
+            memo = {id(p): p for p in self.network.parameters()} if shared else {}
+            twin = copy.deepcopy(self.network, memo)
+            twin.set_attn_implementation("eager")
+            if not shared:
+                torch.nn.Module.to(twin, dtype)  # transformers' own `to` is untyped
+            self._twins[dtype] = twin
+        return self._twins[dtype]
+
+    def erasure_token(self, operator: Operator) -> tuple[str, int]:
+        """Return the token that stands for an erased one: mask, else unk, pad, eos."""
+        tok = self.tokenizer
+        names = ("pad",) if operator == "pad" else ("mask", "unk", "pad", "eos")
+        for name in names:
+            token = getattr(tok, f"{name}_token")
+            if token is not None:
+                return str(token), int(getattr(tok, f"{name}_token_id"))
+        raise FaithbenchError(
+            f"model {self.name!r} has no token to erase with; use --operator delete"
+        )
+
+    def erasure_id(self, operator: Operator) -> int:
+        """Return the id of the token that stands for an erased one; for delete there is none."""
+        return 0 if operator == "delete" else self.erasure_token(operator)[1]
+
+
+_OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "longformer"}
+
+
+def load_model(
+    ref: str,
+    *,
+    labels: tuple[str, ...],
+    kind: str | None = None,
+    revision: str | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+) -> Model:
+    """Load a classifier or question answerer: `bundled:<task>`, a folder, or a hub name.
+
+    With the `kind` of a task, a model of the other sort is refused.
+    """
+    if dtype not in DTYPES:
+        raise FaithbenchError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    place = choose_device(device)
+    found = locate(ref, revision)
+    quieten()
+    from transformers import (
+        AutoModelForQuestionAnswering,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+    )
+
+    asks = _answers_questions(found)
+    if kind is not None and asks != (kind == "qa"):
+        raise FaithbenchError(
+            f"model {ref!r} is a {'question answerer' if asks else 'classifier'}, the task is of "
+            f"kind {kind}; choose a model that was trained for this task with --model"
+        )
+    if not asks:
+        _check_classes(ref, found, len(labels))
+    auto: Any = AutoModelForQuestionAnswering if asks else AutoModelForSequenceClassification
+    network, report = auto.from_pretrained(
+        found.base,
+        revision=found.revision,
+        num_labels=2 if asks else len(labels),
+        dtype=torch.float32,
+        output_loading_info=True,
+    )
+    tokenizer = AutoTokenizer.from_pretrained(found.base, revision=found.revision)
+    if found.adapter is not None:
+        network = _merge_adapter(network, found.adapter)
+    elif untrained := [
+        key for key in report["missing_keys"] if not key.startswith(network.base_model_prefix)
+    ]:
+        raise FaithbenchError(
+            f"model {ref!r} has no trained {'answer head' if asks else 'classifier'} "
+            f"(no {', '.join(sorted(untrained))}); "
+            "choose a model that was trained for this task with --model"
+        )
+    return build_model(
+        ref,
+        network.to(DTYPES[dtype]).to(place),
+        tokenizer,
+        labels=labels,
+        revision=found.revision,
+        weights_sha256=sha256_of_weights(found),
+        folder=found.adapter or found.folder,
+    )
+
+
+def _answers_questions(found: Found) -> bool:
+    """Say whether a model finds answers in a text, by its card or its configuration."""
+    if found.adapter is not None:
+        return bool(read_card(found.adapter).get("kind") == "qa")
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(found.base, revision=found.revision)
+    return any("QuestionAnswering" in name for name in config.architectures or ())
+
+
+def _check_classes(ref: str, found: Found, wanted: int) -> None:
+    """Refuse a model of another task, whose head would not fit."""
+    from transformers import AutoConfig
+
+    if found.adapter is not None:
+        there = len(read_card(found.adapter)["labels"])
+    else:
+        there = AutoConfig.from_pretrained(found.base, revision=found.revision).num_labels
+    if there != wanted:
+        raise FaithbenchError(
+            f"model {ref!r} has {there} classes, the task has {wanted}; "
+            "choose a model that was trained for this task with --model"
+        )
+
+
+def build_model(
+    name: str,
+    network: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    labels: tuple[str, ...],
+    revision: str | None = None,
+    weights_sha256: str = "",
+    folder: Path | None = None,
+) -> Model:
+    """Wrap a network already in memory: evaluation mode, frozen, with a padding token."""
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if network.config.pad_token_id is None:
+        network.config.pad_token_id = tokenizer.pad_token_id
+    network.eval().requires_grad_(False)
+    return Model(name, revision, weights_sha256, folder, network, tokenizer, labels)
+
+
+def choose_device(name: str) -> torch.device:
+    """Turn auto|cpu|cuda|mps into a device that is there."""
+    there = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if name == "auto":
+        return torch.device(next(device for device, ok in there.items() if ok))
+    if name not in there:
+        raise FaithbenchError(f"device {name!r} is not one of auto, {', '.join(there)}")
+    if not there[name]:
+        raise FaithbenchError(f"device {name!r} is not on this machine; use --device cpu")
+    return torch.device(name)
+
+
+def _merge_adapter(network: PreTrainedModel, adapter: Path) -> PreTrainedModel:
+    """Add a LoRA adapter and its head into the weights."""
+    from peft import PeftModel
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        merged = PeftModel.from_pretrained(network, str(adapter)).merge_and_unload()
+    result: PreTrainedModel = merged
+    return result
+
+
+def quieten() -> None:
+    """Keep transformers' load report and bars off the terminal: a missing head is expected."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()

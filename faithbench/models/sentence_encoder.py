@@ -1,0 +1,94 @@
+"""Sentence embeddings: texts that mean alike lie close together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import parse_json
+from faithbench.models.weights import BASE_NAME, base_folder
+
+TOKENS = 4096
+"""Padded tokens per pass."""
+
+
+def encoder_sha256(encoder: str | None = None) -> str:
+    """Return the checksum of an encoder's weights, by which embeddings may be kept."""
+    return base_folder(encoder or BASE_NAME)[1]
+
+
+def embed(
+    texts: Sequence[str],
+    encoder: str | None = None,
+    device: str = "auto",
+    progress: Callable[[str, int, int], None] | None = None,
+) -> NDArray[np.float32]:
+    """Embed texts: the mean of the last states of all tokens, special ones too, at length 1.
+
+    That is how all-MiniLM-L6-v2, the default, was trained (Reimers & Gurevych 2019);
+    `encoder` is another one, by folder or hub name. What does not fit its longest input is
+    cut. Texts of like length share passes; one row per text, in the order given.
+    """
+    import torch
+
+    network, tokenizer, longest = _load(encoder or BASE_NAME, device)
+    rows = tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"] if texts else []
+    order = sorted(range(len(rows)), key=lambda i: (-len(rows[i]), i))
+    found = np.zeros((len(rows), int(network.config.hidden_size)), dtype=np.float32)
+    done = 0
+    while done < len(order):
+        size = max(1, TOKENS // max(1, len(rows[order[done]])))
+        part = order[done : done + size]
+        inputs = tokenizer.pad({"input_ids": [rows[i] for i in part]}, return_tensors="pt")
+        ids, attention = (inputs[k].to(network.device) for k in ("input_ids", "attention_mask"))
+        with torch.inference_mode():
+            states = network(input_ids=ids, attention_mask=attention).last_hidden_state
+        real = attention[:, :, None].to(states.dtype)
+        mean = (states * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+        found[part] = torch.nn.functional.normalize(mean, dim=-1).cpu().numpy()
+        done += len(part)
+        if progress is not None:
+            progress("embedding", done, len(order))
+    return found
+
+
+def _load(name: str, device: str) -> tuple[Any, Any, int]:
+    """Load an encoder and its tokenizer, and say how many tokens it reads."""
+    import torch
+
+    from faithbench.models.model import choose_device, quieten
+
+    folder, _ = base_folder(name)
+    quieten()
+    from transformers import AutoModel, AutoTokenizer
+
+    network: Any = AutoModel.from_pretrained(folder, dtype=torch.float32)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    network = network.to(choose_device(device)).eval().requires_grad_(False)
+    return network, tokenizer, _longest(folder, network.config, tokenizer)
+
+
+def _longest(folder: Path, config: Any, tokenizer: Any) -> int:
+    """Return the longest input: what the sentence encoder says, else what fits the network."""
+    longest = int(tokenizer.model_max_length)
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is not None:
+        # RoBERTa counts positions from padding_idx + 1.
+        offset = int(config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
+        longest = min(longest, int(positions) - offset)
+    file = folder / "sentence_bert_config.json"
+    if not file.is_file():
+        return longest
+    try:
+        stored = parse_json(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FaithbenchError(f"{file} is not JSON ({error}); restore the encoder") from error
+    said = stored.get("max_seq_length") if isinstance(stored, dict) else None
+    return min(longest, said) if isinstance(said, int) else longest

@@ -1,0 +1,169 @@
+"""The rows of a run: what is kept of one example, and the line that stands for it in a file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Final
+
+import msgspec
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.rounding import decimals, significant
+from faithbench.core.types import Floats, Target
+
+ROWS_SCHEMA: Final = 1
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What was found for one example; `tokens` and `scores` are those of its evidence.
+
+    `target` is the predicted class, or the positions of the predicted answer's first and last
+    token; `right` says whether it is the label, or an accepted answer, and
+    `right_without_rationale` whether the label is still found when the rationale is erased.
+    Under several seeds, `scores` are those of the first and `more_scores` those of the others;
+    `values` are then means over the seeds, and `by_seed` has each metric's value for each.
+    `curve` is the probability without the top 10, 20, ..., 90%, the mean over the seeds.
+    `forwards` and `backwards` are None for scores that were made elsewhere.
+
+    A struct of msgspec: as closed and as strict as the models of records when it is read, in half
+    their time; a leaderboard reads a hundred thousand.
+    """
+
+    id: str
+    target: int | tuple[int, int]
+    label: int
+    right: bool
+    probability: float
+    tokens: tuple[str, ...]
+    scores: tuple[float, ...]
+    more_scores: tuple[tuple[float, ...], ...] = ()
+    values: dict[str, float | None]
+    by_seed: dict[str, tuple[float | None, ...]] = {}  # msgspec gives each row its own
+    curve: tuple[float, ...] = ()
+    right_without_rationale: bool | None = None
+    rows_asked: Count
+    distinct_rows: Count
+    forwards: Count | None
+    backwards: Count | None
+    gap: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a row whose tokens do not have one score each."""
+        for scores in (self.scores, *self.more_scores):
+            if len(self.tokens) != len(scores):
+                raise ValueError(f"{len(scores)} scores for {len(self.tokens)} tokens")
+
+
+class Time(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How long one example took: kept apart, so that rows of equal runs are equal bytes."""
+
+    id: str
+    seconds: float
+
+
+def make_row(
+    *,
+    id: str,  # noqa: A002  # the name of the field it fills
+    target: Target,
+    label: int,
+    right: bool,
+    probability: float,
+    tokens: Sequence[str],
+    scores: Sequence[Sequence[float] | Floats],
+    values: Sequence[Mapping[str, float | None]],
+    rows_asked: int,
+    distinct_rows: int,
+    forwards: int | None,
+    backwards: int | None,
+    gap: float | None = None,
+    right_without_rationale: bool | None = None,
+    curves: Sequence[Sequence[float]] = (),
+) -> Row:
+    """Build a row, scores to 7 significant digits, probability and values to 9 decimals.
+
+    `scores`, `values` and `curves` have an entry per seed. All is rounded, so that last-bit
+    noise of a device does not reach the file.
+    """
+    for own in scores:
+        if len(tokens) != len(own):
+            raise FaithbenchError(
+                f"example {id!r}: {len(own)} scores for {len(tokens)} erasable tokens; "
+                "an explainer returns one score per token"
+            )
+        _check_finite(id, "a score", own)
+    _check_finite(id, "probability", [probability])
+    first, *others = (tuple(significant(score, 7) for score in own) for own in scores)
+    row = Row(
+        id=id,
+        target=target,
+        label=int(label),
+        right=right,
+        probability=decimals(probability),
+        tokens=tuple(tokens),
+        scores=first,
+        more_scores=tuple(others),
+        values={},
+        curve=tuple(decimals(math.fsum(at) / len(at)) for at in zip(*curves, strict=True)),
+        right_without_rationale=right_without_rationale,
+        rows_asked=rows_asked,
+        distinct_rows=distinct_rows,
+        forwards=forwards,
+        backwards=backwards,
+        gap=None if gap is None else significant(gap, 7),
+    )
+    return add_values(row, {name: [own[name] for own in values] for name in values[0]})
+
+
+def add_values(row: Row, values: Mapping[str, Sequence[float | None]]) -> Row:
+    """Return a row with more metrics: each one's value under every seed, or a single value."""
+    rounded = {
+        name: tuple(None if value is None else decimals(value) for value in own)
+        for name, own in values.items()
+    }
+    for name, own in rounded.items():
+        _check_finite(row.id, f"value {name!r}", [value for value in own if value is not None])
+    return msgspec.structs.replace(
+        row,
+        values=row.values | {name: _mean(own) for name, own in rounded.items()},
+        by_seed=row.by_seed | {n: own for n, own in rounded.items() if len(own) > 1},
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean over the seeds that have a value."""
+    present = [value for value in values if value is not None]
+    return decimals(math.fsum(present) / len(present)) if present else None
+
+
+def _check_finite(example: str, name: str, numbers: Iterable[float]) -> None:
+    for number in numbers:
+        if not math.isfinite(number):
+            raise FaithbenchError(
+                f"example {example!r}: {name} is {float(number)}; "
+                "numbers should be finite, and a missing value None"
+            )
+
+
+def to_header(key: str) -> bytes:
+    """Return the first line of a rows file: its schema, and the key of the run."""
+    return _canonical({"faithbench_rows": ROWS_SCHEMA, "key": key})
+
+
+def to_line(line: Row | Time) -> bytes:
+    """Return the one line that stands for a row or a time."""
+    try:
+        return _canonical(msgspec.structs.asdict(line))
+    except UnicodeEncodeError as error:
+        raise FaithbenchError(
+            f"example {line.id!r}: its id or a token is not valid Unicode; mend the text"
+        ) from error
+
+
+def _canonical(data: object) -> bytes:
+    compact = (",", ":")
+    text = json.dumps(data, sort_keys=True, separators=compact, ensure_ascii=False, allow_nan=False)
+    return f"{text}\n".encode()

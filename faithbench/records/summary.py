@@ -1,0 +1,70 @@
+"""What the rows of a record come to: each number follows from the rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from faithbench.metrics.rationale_agreement import tpr_drop
+from faithbench.metrics.registry import Metric
+from faithbench.records.rows import Row
+from faithbench.records.schema import CostFacts, MetricFacts
+from faithbench.stats.summaries import summarise
+
+
+def metric_facts(metric: Metric, rows: Sequence[Row], *, proxy: bool) -> MetricFacts:
+    """Summarise one metric; `proxy` says that rationales are nobody's own."""
+    mean, interval, n, skipped = summarise([row.values[metric.name] for row in rows])
+    return MetricFacts(
+        version=metric.version,
+        family=metric.family,
+        higher_is_better=metric.higher_is_better,
+        mean=mean,
+        ci95=interval,
+        n=n,
+        skipped=skipped,
+        proxy=proxy and metric.family == "plausibility",
+    )
+
+
+def cost_facts(rows: Sequence[Row]) -> CostFacts:
+    """Add up the rows that metrics asked for, and average the explainer's own passes."""
+    forwards = _mean([row.forwards for row in rows])
+    backwards = _mean([row.backwards for row in rows])
+    both = None if forwards is None or backwards is None else forwards + 2 * backwards
+    return CostFacts(
+        rows_asked=sum(row.rows_asked for row in rows),
+        distinct_rows=sum(row.distinct_rows for row in rows),
+        forwards_per_example=_rounded(forwards),
+        backwards_per_example=_rounded(backwards),
+        forward_equivalents_per_example=_rounded(both),
+    )
+
+
+def accuracy_of(rows: Sequence[Row]) -> float:
+    """Return how often the model is right."""
+    return round(sum(row.right for row in rows) / len(rows), 6)
+
+
+def tpr_drop_of(rows: Sequence[Row]) -> float | None:
+    """Compare how often the label is found with and without the rationale's words."""
+    pairs = [
+        (row.right, row.right_without_rationale)
+        for row in rows
+        if row.right_without_rationale is not None
+    ]
+    drop = tpr_drop([before for before, _ in pairs], [after for _, after in pairs])
+    return None if drop is None else round(drop, 9)
+
+
+def largest_gap_of(rows: Sequence[Row]) -> float | None:
+    """Return how far scores miss the sum that the method promises, at most."""
+    return max((abs(row.gap) for row in rows if row.gap is not None), default=None)
+
+
+def _mean(counts: Sequence[int | None]) -> float | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) / len(known) if known and len(known) == len(counts) else None
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 6)

@@ -1,0 +1,238 @@
+"""From the rows of a cell to its record: what all examples together say, and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+import faithbench
+from faithbench.core.types import Encoding
+from faithbench.data.dataset import Dataset
+from faithbench.data.rationales import readings
+from faithbench.explainers.selection import Chosen
+from faithbench.metrics.explained import Explained, Near
+from faithbench.metrics.registry import table_metrics
+from faithbench.metrics.word_scores import Words, words_of
+from faithbench.records.provenance import environment, source_state
+from faithbench.records.record import write
+from faithbench.records.rows import Row, add_values
+from faithbench.records.rows_file import times_path
+from faithbench.records.rows_writer import RowsFile
+from faithbench.records.schema import (
+    PROTOCOL,
+    ExplainerFacts,
+    ModelFacts,
+    ProtocolFacts,
+    Record,
+    RowsFacts,
+    SpanFacts,
+    TaskFacts,
+    TimingFacts,
+)
+from faithbench.records.summary import (
+    accuracy_of,
+    cost_facts,
+    largest_gap_of,
+    metric_facts,
+    tpr_drop_of,
+)
+from faithbench.run.job import Cell, asked, partial_path, spread
+from faithbench.run.measures.speed import measure_alone
+from faithbench.run.neighbours import Nearest
+
+if TYPE_CHECKING:
+    from faithbench.metrics.registry import TableMetric
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished cell: its record, where that is, and the rows behind it."""
+
+    chosen: Chosen
+    record: Record
+    path: Path
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that a record of a cell is made of, still unwritten."""
+
+    rows: tuple[Row, ...]
+    timing: TimingFacts
+    rationale_share: float | None
+
+
+def measure(cell: Cell, file: RowsFile, encodings: Sequence[Encoding], near: Nearest) -> Measured:
+    """Complete the rows by what all examples together say, and measure the explainer's speed."""
+    rows = [file.done[e.example.id] for e in encodings]
+    table = explained_of(encodings, rows, near)
+    values = table_values(table_metrics(cell.job.metrics), table)
+    rows = [add_values(row, own) for row, own in zip(rows, values, strict=True)]
+    seconds = [file.seconds[row.id] for row in rows if row.id in file.seconds]
+    return Measured(tuple(rows), _timing(cell, encodings, rows, sum(seconds)), table.share)
+
+
+def finish(
+    cell: Cell, file: RowsFile, found: Measured, encodings: Sequence[Encoding], encoder: str | None
+) -> Outcome:
+    """Move the rows into place in the examples' order, and write the record last."""
+    digest = file.finish(found.rows)
+    partial, final = partial_path(cell), cell.folder / f"{cell.stem}.rows.jsonl"
+    times_path(partial).replace(times_path(final))
+    partial.replace(final)
+    record = make_record(
+        cell=cell,
+        rows=found.rows,
+        timing=found.timing,
+        rows_file=(final.name, digest),
+        truncated=sum(e.truncated > 0 for e in encodings),
+        threads=torch.get_num_threads(),
+        spans=spans_of(cell.job.data, encodings),
+        rationale_share=found.rationale_share,
+        encoder=encoder,
+    )
+    path = cell.folder / f"{cell.stem}.json"
+    write(record, path)
+    return Outcome(cell.chosen, record, path, found.rows)
+
+
+def _timing(
+    cell: Cell, encodings: Sequence[Encoding], rows: Sequence[Row], total: float
+) -> TimingFacts:
+    """Measure the explainer alone on a sample, if its speed is wanted and it is at hand."""
+    if cell.chosen.replayed:
+        return TimingFacts(seconds_total=getattr(cell.chosen.explainer, "seconds", None))
+    if not asked(cell.job, "seconds") and not asked(cell.job, "peak_memory"):
+        return TimingFacts(seconds_total=total)
+    targets = {row.id: row.target for row in rows}
+    sample = spread(encodings)
+    speed = measure_alone(
+        cell.job.model,
+        cell.chosen.explainer,
+        sample,
+        [targets[e.example.id] for e in sample],
+        cell.job.seed,
+    )
+    return TimingFacts(
+        alone=len(sample),
+        seconds_median=speed.median,
+        seconds_ci95=speed.interval,
+        peak_memory_bytes=speed.peak_bytes,
+        seconds_total=total,
+    )
+
+
+def spans_of(data: Dataset, encodings: Sequence[Encoding]) -> SpanFacts | None:
+    """Count what the model reads of the rationales, where there are any."""
+    if data.rationale == "none":
+        return None
+    found = readings(encodings)
+    return SpanFacts(whole=found.whole, cut=found.cut, lost=found.lost)
+
+
+def make_record(
+    *,
+    cell: Cell,
+    rows: Sequence[Row],
+    timing: TimingFacts,
+    rows_file: tuple[str, str],
+    truncated: int,
+    threads: int,
+    spans: SpanFacts | None = None,
+    rationale_share: float | None = None,
+    encoder: str | None = None,
+) -> Record:
+    """Summarise rows and add where they come from."""
+    job, chosen = cell.job, cell.chosen
+    data, model, n = job.data, job.model, len(rows)
+    erasure_token = "" if job.operator == "delete" else model.erasure_token(job.operator)[0]
+    return Record(
+        schema=1,
+        task=TaskFacts(
+            name=data.task.name,
+            version=data.task.version,
+            kind=data.task.kind,
+            split=data.split,
+            n=n,
+            source=data.source,
+            data_sha256=data.sha256,
+            data_checked=data.checked,
+            rationale=data.rationale,
+            rationale_share=None if rationale_share is None else round(rationale_share, 9),
+            spans=spans,
+        ),
+        model=ModelFacts(
+            name=model.public_name,
+            revision=model.revision,
+            weights_sha256=model.weights_sha256,
+            dtype=str(model.dtype).removeprefix("torch."),
+            accuracy=accuracy_of(rows),
+            truncated=truncated,
+            labels=model.labels,
+            tpr_drop=tpr_drop_of(rows),
+            precision=job.precision,
+        ),
+        explainer=ExplainerFacts(
+            name=chosen.name,
+            package=chosen.package,
+            version=chosen.version,
+            settings=dict(chosen.settings),
+            assets=cell.assets,
+            largest_gap=largest_gap_of(rows),
+        ),
+        seeds=cell.seeds,
+        protocol=ProtocolFacts(
+            version=PROTOCOL,
+            operator=job.operator,
+            erasure_token=erasure_token,
+            long=job.long,
+            encoder=encoder,
+        ),
+        metrics={
+            metric.name: metric_facts(metric, rows, proxy=data.rationale == "proxy")
+            for metric in job.metrics
+            if metric.name in rows[0].values
+        },
+        rows=RowsFacts(file=rows_file[0], sha256=rows_file[1]),
+        cost=cost_facts(rows),
+        timing=timing,
+        environment=environment(str(model.device), threads),
+        source=source_state(Path(faithbench.__file__).parents[1]),
+    )
+
+
+def explained_of(encodings: Sequence[Encoding], rows: Sequence[Row], near: Near) -> Explained:
+    """Read the words back from the rows of a run, scores rounded as they are there."""
+    seeds = tuple(
+        tuple(
+            words_of(encoding, np.array((row.scores, *row.more_scores)[seed], dtype=np.float64))
+            for encoding, row in zip(encodings, rows, strict=True)
+        )
+        for seed in range(1 + len(rows[0].more_scores))
+    )
+    return Explained(seeds[0], seeds, tuple(e.example for e in encodings), near)
+
+
+def table_values(
+    metrics: Sequence[TableMetric], table: Explained
+) -> list[dict[str, list[float | None]]]:
+    """Return for each example each metric's value under every seed.
+
+    A metric that compares the seeds has one value for all of them.
+    """
+    found: list[dict[str, list[float | None]]] = [{} for _ in table.words]
+    for metric in metrics:
+        views = [table] if metric.need == "seeds" else [_under(table, own) for own in table.seeds]
+        for place, own in enumerate(zip(*(metric.values(view) for view in views), strict=True)):
+            found[place][metric.name] = list(own)
+    return found
+
+
+def _under(table: Explained, words: tuple[Words, ...]) -> Explained:
+    return replace(table, words=words)

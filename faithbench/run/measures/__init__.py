@@ -1,0 +1,1 @@
+"""Measurements that need the network but are not erasure metrics."""

@@ -1,0 +1,149 @@
+"""The best and the worst AOPC an input allows: a property of model and input alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from faithbench.core.erasure import Operator, top_count
+from faithbench.core.types import Bools, Encoding, Floats, Ints
+from faithbench.metrics.faithfulness import DECILES
+from faithbench.models.engine import Engine
+from faithbench.models.model import Model
+from faithbench.models.predictions import Prediction, erasable_places, read_answers
+from faithbench.models.windows import erased_rows
+
+WIDTH = 5
+MOST_UNITS = 40
+SPANS = 20
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class _State:
+    """Some units erased: the sum of falls at the deciles passed, and the fall now."""
+
+    erased: frozenset[int]
+    total: float
+    fall: float
+
+
+def aopc_bounds(
+    engine: Engine, encoding: Encoding, prediction: Prediction, operator: Operator
+) -> tuple[float, float] | None:
+    """Return the lowest and highest AOPC of the orders that two beam searches find.
+
+    Tokens are erased one at a time, the WIDTH best sets kept; inputs of more than MOST_UNITS
+    erasable tokens are erased by SPANS spans of equal length. The idea is that of normalised
+    AOPC (Edin et al., 2025). None where nothing may be erased.
+    """
+    places = erasable_places(encoding, prediction.target)
+    if not len(places):
+        return None
+    units = [places[i : i + 1] for i in range(len(places))]
+    if len(units) > MOST_UNITS:
+        units = list(np.array_split(places, SPANS))
+    search = _Search(engine, encoding, prediction, operator, units)
+    return search.best(-1), search.best(+1)
+
+
+@dataclass(frozen=True)
+class _Search:
+    engine: Engine
+    encoding: Encoding
+    prediction: Prediction
+    operator: Operator
+    units: list[Ints]
+
+    def best(self, sign: int) -> float:
+        """Return the AOPC of the best order found, or of the worst with a sign of -1."""
+        # Of short inputs several deciles erase the same number of units.
+        weights = Counter(top_count(len(self.units), k) for k in DECILES)
+        beam = [_State(frozenset(), 0.0, 0.0)]
+        for count in range(1, max(weights) + 1):
+            parents: dict[frozenset[int], float] = {}
+            for state in beam:
+                for unit in set(range(len(self.units))) - state.erased:
+                    grown = state.erased | {unit}
+                    known = parents.get(grown, state.total)
+                    parents[grown] = sign * max(sign * state.total, sign * known)
+            falls = self._falls(list(parents))
+            grown_states = [
+                _State(erased, total + weights[count] * fall, fall)
+                for (erased, total), fall in zip(parents.items(), falls, strict=True)
+            ]
+            grown_states.sort(key=lambda s: (-sign * (s.total + s.fall), sorted(s.erased)))
+            beam = grown_states[:WIDTH]
+        return float(max(sign * state.total for state in beam) * sign / len(DECILES))
+
+    def _falls(self, sets: Sequence[frozenset[int]]) -> Floats:
+        token_id = self.engine.model.erasure_id(self.operator)
+        rows = [
+            erased_rows(self.encoding, self._keep(erased), self.operator, token_id)
+            for erased in sets
+        ]
+        count = len(rows)
+        answers = read_answers(
+            self.engine, rows, [self.encoding] * count, [self.prediction.target] * count
+        )
+        return math.exp(self.prediction.log_f) - answers.f
+
+    def _keep(self, erased: frozenset[int]) -> Bools:
+        keep = np.ones(len(self.encoding.ids), dtype=bool)
+        for unit in erased:
+            keep[self.units[unit]] = False
+        return keep
+
+
+@dataclass
+class BoundsFile:
+    """Bounds already found for a model, kept beside the results: one line per input."""
+
+    path: Path
+    known: dict[str, tuple[float, float]]
+
+    @staticmethod
+    def open(folder: Path, model: Model) -> BoundsFile:
+        """Read what is known; half a line at the end, of a killed run, is passed over."""
+        path = folder / f"bounds-{model.weights_sha256[:12]}.jsonl"
+        known: dict[str, tuple[float, float]] = {}
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                try:
+                    key, low, high = json.loads(line)
+                except ValueError:
+                    continue
+                known[key] = (float(low), float(high))
+        return BoundsFile(path, known)
+
+    def find(
+        self, engine: Engine, encoding: Encoding, prediction: Prediction, operator: Operator
+    ) -> tuple[float, float] | None:
+        """Return the bounds of an input, computed and kept if they are new."""
+        key = _key(engine.model, encoding, prediction, operator)
+        if key not in self.known:
+            found = aopc_bounds(engine, encoding, prediction, operator)
+            if found is None:
+                return None
+            self.known[key] = found
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            torn = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(("\n" if torn else "") + json.dumps([key, *found]) + "\n")
+        return self.known[key]
+
+
+def _key(model: Model, encoding: Encoding, prediction: Prediction, operator: Operator) -> str:
+    facts = [
+        VERSION, model.weights_sha256, str(model.dtype), encoding.ids.tolist(),
+        encoding.types.tolist(), np.flatnonzero(encoding.erasable).tolist(),
+        prediction.target, operator,
+    ]  # fmt: skip
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]

@@ -1,0 +1,42 @@
+"""How far half precision moves what a model says: measured on a sample, kept in the record."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from faithbench.data.dataset import Dataset
+from faithbench.models.encoding import encode
+from faithbench.models.engine import Engine
+from faithbench.models.model import Model
+from faithbench.models.predictions import predictions, read_answers
+from faithbench.records.schema import PrecisionFacts
+
+HALVES = ("bf16", "fp16")
+SAMPLE = 32
+
+
+def precision_shift(reference: Model, model: Model, data: Dataset) -> PrecisionFacts:
+    """Compare a model with the same weights in float32 on the first examples of the data.
+
+    f is the probability of what the reference predicts on the full input; beside that input,
+    one with every other token of the evidence masked is compared.
+    """
+    examples = data.examples[:SAMPLE]
+    encodings = [encode(reference, example, data.task.evidence) for example in examples]
+    said = predictions(Engine(reference), encodings)
+    token = reference.erasure_id("mask")
+    rows = [[(e.ids, e.types)] for e in encodings]
+    for encoding in encodings:
+        ids = encoding.ids.copy()
+        ids[np.flatnonzero(encoding.erasable)[::2]] = token
+        rows.append([(ids, encoding.types)])
+    targets = [p.target for p in said] * 2
+    exact = read_answers(Engine(reference), rows, encodings * 2, targets)
+    found = read_answers(Engine(model), rows, encodings * 2, targets)
+    moved = abs(found.f - exact.f)
+    return PrecisionFacts(
+        inputs=len(rows),
+        largest_shift=round(float(moved.max()), 6),
+        mean_shift=round(float(moved.mean()), 6),
+        changed_predictions=int((found.kept != exact.kept).sum()),
+    )

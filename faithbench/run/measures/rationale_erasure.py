@@ -1,0 +1,76 @@
+"""What the network is asked beside erasure: how steady explainers are, and what rationales hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from faithbench.core.erasure import Operator
+from faithbench.core.types import Encoding
+from faithbench.data.rationales import without_rationale
+from faithbench.models.encoding import collate
+from faithbench.models.engine import Engine
+from faithbench.models.predictions import Prediction, classes
+from faithbench.models.windows import erased_rows, parts_of
+from faithbench.run.attribute import seed_of
+from faithbench.run.job import Cell, Job, asked
+from faithbench.run.measures.sensitivity import max_sensitivity
+
+
+def sensitivity(
+    job: Job,
+    cell: Cell,
+    encodings: Sequence[Encoding],
+    said: Sequence[Prediction],
+    sampled: frozenset[str],
+) -> list[dict[str, list[float | None]]]:
+    """Return max_sensitivity of the sampled examples, if it is wanted; None for the others.
+
+    A text read in windows has that of the most sensitive one. Scores that are only read back
+    have none: nobody is there to explain a changed input.
+    """
+    if not asked(job, "max_sensitivity"):
+        return [{}] * len(encodings)
+    found: list[dict[str, list[float | None]]] = []
+    for encoding, prediction in zip(encodings, said, strict=True):
+        values: list[float | None] = [None]
+        if encoding.example.id in sampled and not cell.chosen.replayed:
+            parts = parts_of(encoding)
+            seeds = [seed_of(job.seed, encoding.example.id)] * len(parts)
+            batch = collate(job.model, parts, [prediction.target] * len(parts), seeds)
+            each = max_sensitivity(job.model, cell.chosen.explainer, batch)
+            values = [max((value for value in each if value is not None), default=None)]
+        found.append({"max_sensitivity": values})
+    return found
+
+
+def right_without_rationale(
+    job: Job, engine: Engine, encodings: Sequence[Encoding]
+) -> list[bool | None]:
+    """Say whether the label is found with the rationale's tokens erased, if that is wanted."""
+    if not asked(job, "tpr_drop") or len(job.model.heads) > 1:
+        return [None] * len(encodings)
+    return labels_without_rationale(engine, encodings, job.operator)
+
+
+def labels_without_rationale(
+    engine: Engine, encodings: Sequence[Encoding], operator: Operator
+) -> list[bool | None]:
+    """Erase rationales, and say whether a classifier still finds the labels.
+
+    None for an example of whose rationale the model reads nothing.
+    """
+    token_id = engine.model.erasure_id(operator)
+    kept = [without_rationale(encoding) for encoding in encodings]
+    rows = {
+        i: erased_rows(encodings[i], keep, operator, token_id)
+        for i, keep in enumerate(kept)
+        if keep is not None
+    }
+    found: list[bool | None] = [None] * len(encodings)
+    if rows:
+        predicted = np.argmax(classes(engine, list(rows.values())), axis=1)
+        for i, label in zip(rows, predicted, strict=True):
+            found[i] = int(label) == encodings[i].example.label
+    return found

@@ -1,0 +1,67 @@
+"""Explain one text outside any task's data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from faithbench.core.types import Attribution, Encoding, Example, Floats, Target
+from faithbench.data.tasks import Task
+from faithbench.data.words import word_spans
+from faithbench.explainers.selection import Chosen
+from faithbench.models.answers import span_text
+from faithbench.models.encoding import collate, encode
+from faithbench.models.engine import Engine
+from faithbench.models.model import Model
+from faithbench.models.predictions import NO_ANSWER, predictions
+from faithbench.models.shared_passes import release
+from faithbench.run.attribute import attribute, seed_of
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What the model said, and what spoke for it; `words` come strongest first."""
+
+    said: str
+    probability: float
+    attribution: Attribution
+    words: tuple[tuple[str, float], ...]
+
+
+def explain_text(
+    model: Model, task: Task, chosen: Chosen, text: str, text_b: str | None, seed: int
+) -> Explanation:
+    """Explain the model's prediction for one text."""
+    encoding = encode(model, Example("your text", text, 0, text_b), task.evidence)
+    (prediction,) = predictions(Engine(model), [encoding])
+    batch = collate(model, [encoding], [prediction.target], [seed_of(seed, encoding.example.id)])
+    attribution = attribute(model, chosen, batch)[0]
+    release(model)
+    words = word_scores(encoding, attribution.scores)
+    said = say(task.labels, encoding, prediction.target)
+    return Explanation(said, math.exp(prediction.log_f), attribution, words)
+
+
+def say(labels: Sequence[str], encoding: Encoding, target: Target) -> str:
+    """Return a prediction in words: the class, or the answer."""
+    if isinstance(target, int):
+        return labels[target]
+    return "no answer" if target == NO_ANSWER else repr(span_text(encoding, target))
+
+
+def word_scores(encoding: Encoding, scores: Floats) -> tuple[tuple[str, float], ...]:
+    """Sum token scores per word (the protocol's rule), strongest word first."""
+    example = encoding.example
+    first = len(word_spans(example.text))
+    sums: dict[int, float] = {}
+    for word, score in zip(encoding.words[encoding.erasable], scores, strict=True):
+        sums[int(word)] = sums.get(int(word), 0.0) + float(score)
+    named = []
+    for word, score in sums.items():
+        if word < 0:
+            continue
+        text = example.text if word < first else example.text_b or ""
+        start, end = encoding.word_spans[word]
+        named.append((text[start:end], score))
+    return tuple(sorted(named, key=lambda item: -abs(item[1])))

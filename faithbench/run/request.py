@@ -1,0 +1,147 @@
+"""From what a user asks of a run to a job with data, model, explainers and metrics in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.files import check_writable
+from faithbench.data.dataset import Dataset, load_dataset
+from faithbench.data.tasks import Task, load_task
+from faithbench.explainers.selection import Chosen, find_explainers
+from faithbench.metrics.registry import Metric, Need, find_metrics
+
+if TYPE_CHECKING:
+    from faithbench.core.erasure import Operator
+    from faithbench.models.encoding import Long
+    from faithbench.models.model import Model
+    from faithbench.run.job import Job
+
+
+_OPERATORS = ("mask", "delete", "pad")
+_LONG = ("truncate", "window")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks of a run: the options of `faithbench run`, with its defaults.
+
+    `human` lets human rationales take part as an explainer where there are any.
+    """
+
+    explainer: str
+    task: str
+    model: str | None = None
+    data: Path | None = None
+    source: str = "auto"
+    split: str = "test"
+    limit: int | None = None
+    metrics: str = "all"
+    operator: str = "mask"
+    device: str = "auto"
+    dtype: str = "float32"
+    seed: int = 0
+    seeds: int = 3
+    encoder: str | None = None
+    human: bool = True
+    batch: int = 16
+    long: str = "truncate"
+    results: Path = Path("results")
+    allow_changed_data: bool = False
+    plugins: tuple[Path, ...] = ()
+
+
+def make_job(request: Request) -> Job:
+    """Load what a request names, in an order in which what is wrong is said early."""
+    task = load_task(request.task)
+    find_metrics(request.metrics)  # a misspelt name is said before anything is loaded
+    _check_options(task, request.operator, request.long)
+    check_writable(request.results)
+    data = load_dataset(
+        task,
+        source=request.source,
+        split=request.split,
+        folder=request.data,
+        limit=request.limit,
+        allow_changed=request.allow_changed_data,
+    )
+    chosen = _explainers(request, data)
+    draws = any(getattr(one.explainer, "stochastic", False) for one in chosen)
+    wanted = wanted_metrics(request.metrics, data, several_seeds=request.seeds > 1 and draws)
+    from faithbench.run.job import Job
+    from faithbench.run.measures.precision import HALVES, precision_shift
+
+    model = _load(request, data, request.dtype)
+    half = request.dtype in HALVES
+    return Job(
+        data, model, chosen, wanted, request.results, cast("Operator", request.operator),
+        request.seed, request.seeds, request.encoder, chunk=request.batch,
+        precision=precision_shift(_load(request, data, "float32"), model, data) if half else None,
+        long=cast("Long", request.long),
+    )  # fmt: skip
+
+
+def model_for(task: Task, data: Dataset, asked: str | None) -> tuple[str, str | None]:
+    """Return the model to load: the one asked for, else the task's default for this source."""
+    if asked is not None:
+        return asked, None
+    ref = task.models.get(data.source)
+    if ref is None:
+        raise FaithbenchError(
+            f"task {task.name} names no model for {data.source} data; give one with --model"
+        )
+    return ref.name, ref.revision
+
+
+def wanted_metrics(metrics: str, data: Dataset, *, several_seeds: bool) -> tuple[Metric, ...]:
+    """Resolve the metrics; `all` leaves out what task, data or explainers lack the needs of."""
+    there: dict[Need, bool] = {
+        "answers": data.task.kind == "qa",
+        "rationale": data.rationale != "none",
+        "sentences": data.rationale != "none" and data.task.rationale_unit == "sentences",
+        "seeds": several_seeds,
+    }
+    return find_metrics(metrics, [need for need, is_there in there.items() if is_there])
+
+
+def _load(request: Request, data: Dataset, dtype: str) -> Model:
+    from faithbench.models.model import load_model
+
+    name, revision = model_for(data.task, data, request.model)
+    return load_model(
+        name,
+        labels=data.task.labels,
+        kind=data.task.kind,
+        revision=revision,
+        device=request.device,
+        dtype=dtype,
+    )
+
+
+def _check_options(task: Task, operator: str, long: str) -> None:
+    """Refuse what no task takes, and what questions do not."""
+    if operator not in _OPERATORS:
+        raise unknown("operator", operator, _OPERATORS)
+    if task.kind == "qa" and operator != "mask":
+        raise FaithbenchError(
+            f"task {task.name} asks for answers, whose places --operator {operator} would "
+            "move or blur; leave it at mask"
+        )
+    if long not in _LONG:
+        raise unknown("way to read long texts", long, _LONG)
+    if task.kind == "qa" and long == "window":
+        raise FaithbenchError(
+            f"task {task.name} asks for answers, which --long window cannot join; "
+            "leave it at truncate"
+        )
+
+
+def _explainers(request: Request, data: Dataset) -> tuple[Chosen, ...]:
+    """Find explainers; what people marked is one too, where they did: plausibility's ceiling."""
+    marked = data.rationale == "human"
+    chosen = find_explainers(request.explainer, request.plugins, rationale=marked)
+    if not request.human or not marked or any(one.name == "human" for one in chosen):
+        return chosen
+    return (*chosen, *find_explainers("human"))

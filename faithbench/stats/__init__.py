@@ -1,0 +1,1 @@
+"""Intervals, paired tests, groups of ties and ranks: numbers in, numbers out."""

@@ -1,0 +1,145 @@
+"""Tests of two explainers: the one a metric's values ask for, and those that papers used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Floats
+from faithbench.stats.signed_rank import (
+    FEWEST,
+    PairedTest,
+    TestName,
+    differences,
+    no_test,
+    rank_sums,
+    signed_ranks,
+    why_none,
+)
+from faithbench.stats.summaries import Column
+
+
+def paired_tests(
+    columns: Sequence[Column | Floats], pairs: Sequence[tuple[int, int]]
+) -> list[PairedTest]:
+    """Test pairs of columns: McNemar where all values of both are 0 or 1, else signed ranks.
+
+    A column has one value per example, in the same order, None or NaN where missing.
+    Whole tables go at once, because thousands of single calls would take most of a leaderboard's
+    time.
+    """
+    if not pairs:
+        return []
+    arrays = np.array(columns, dtype=float)  # None becomes NaN
+    absent = np.isnan(arrays)
+    zero_one = ((arrays == 0) | (arrays == 1) | absent).all(axis=1)
+    first, second = np.array(pairs).T
+    # Rounded, so that the last bit of a subtraction does not break a tie of equal differences.
+    changes = np.round(arrays[first] - arrays[second], 12)
+    missing = absent[first] | absent[second]
+    counts = changes.shape[1] - missing.sum(axis=1)
+    differ = (np.where(missing, 0, changes) if absent.any() else changes).any(axis=1)
+    by_coin = zero_one[first] & zero_one[second]
+    tested = (counts >= FEWEST) & differ
+    found: list[PairedTest | None] = [None] * len(pairs)
+    for place in np.flatnonzero(~tested).tolist():
+        n, name = int(counts[place]), _name(by_coin[place])
+        found[place] = PairedTest(None, 0.0, n, why_none(n), name)
+    for coin, n in sorted(set(zip(by_coin[tested].tolist(), counts[tested].tolist(), strict=True))):
+        places = np.flatnonzero(tested & (by_coin == coin) & (counts == n))
+        rows = changes if len(places) == len(pairs) else changes[places]
+        if n < rows.shape[1]:
+            rows = rows[~missing[places]].reshape(len(places), n)
+        tests = _mcnemar_tests(rows) if coin else signed_ranks(rows)
+        for place, test in zip(places.tolist(), tests, strict=True):
+            found[place] = test
+    return [test for test in found if test is not None]
+
+
+def _name(by_coin: bool) -> TestName:
+    return "McNemar" if by_coin else "signed-rank"
+
+
+def is_zero_one(*columns: Column) -> bool:
+    """Say whether all present values are 0 or 1: so a record shows a 0/1 metric."""
+    return all(value in (0, 1, None) for column in columns for value in column)
+
+
+def mcnemar(first: Column, second: Column) -> PairedTest:
+    """Test paired 0/1 values by McNemar's test, exact: a fair coin per pair that differs."""
+    if not is_zero_one(first, second):
+        odd = next(v for v in (*first, *second) if v not in (0, 1, None))
+        raise FaithbenchError(
+            f"McNemar's test was asked for values of 0 and 1, found {odd}; "
+            "test such values by signed ranks"
+        )
+    changes = differences(first, second)
+    return no_test(changes, "McNemar") or _mcnemar_tests(changes[None])[0]
+
+
+def _mcnemar_tests(changes: Floats) -> list[PairedTest]:
+    """Test every row of differences of 0/1 values."""
+    from scipy.special import bdtr
+
+    up, down = (changes > 0).sum(axis=1), (changes < 0).sum(axis=1)
+    # The coin is fair, so both tails are alike; scipy's binomtest is far slower.
+    ps = np.minimum(1.0, 2 * bdtr(np.minimum(up, down), up + down, 0.5))
+    effects = (up - down) / (up + down)
+    return [
+        PairedTest(p, effect, changes.shape[1], name="McNemar")
+        for p, effect in zip(ps.tolist(), effects.tolist(), strict=True)
+    ]
+
+
+def paired_t(first: Column, second: Column) -> PairedTest:
+    """Test paired values by Student's t, as FRESH (Jain et al. 2020) does.
+
+    It asks for normal differences, which these metrics seldom have. The effect is the same
+    rank-biserial correlation as beside the other tests.
+    """
+    from scipy.stats import ttest_1samp
+
+    changes = differences(first, second)
+    none = no_test(changes, "paired t")
+    if none is not None:
+        return none
+    effect, n = float(rank_sums(changes[None]).effect[0]), len(changes)
+    if np.ptp(changes) == 0:
+        return PairedTest(None, effect, n, "all differences are the same", "paired t")
+    return PairedTest(float(ttest_1samp(changes, 0.0).pvalue), effect, n, name="paired t")
+
+
+def rank_sum(first: Column, second: Column) -> PairedTest:
+    """Test two samples by Wilcoxon's rank-sum test, as SaLoss (Chrysostomou and Aletras) does.
+
+    It ignores that values are paired, so it finds less; as in scipy and in the published code,
+    ties are not corrected for. `n` is the size of the smaller sample.
+    """
+    from scipy.stats import rankdata, ranksums
+
+    one, other = ([value for value in column if value is not None] for column in (first, second))
+    n = min(len(one), len(other))
+    if n < FEWEST:
+        return PairedTest(None, 0.0, n, f"only {n} values", "rank-sum")
+    if len({*one, *other}) == 1:
+        return PairedTest(None, 0.0, n, "all values are equal", "rank-sum")
+    lowest = len(one) * (len(one) + 1) / 2
+    higher = float(rankdata([*one, *other])[: len(one)].sum()) - lowest
+    effect = 2 * higher / (len(one) * len(other)) - 1
+    return PairedTest(float(ranksums(one, other).pvalue), effect, n, name="rank-sum")
+
+
+ALPHA = 0.05
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p values for many tests (Holm-Bonferroni): step-down, monotone, at most 1."""
+    given = np.array(p_values, dtype=float)
+    order = np.argsort(given, kind="stable")
+    stepped = np.minimum(1.0, np.arange(len(given), 0, -1) * given[order])
+    adjusted = np.empty_like(given)
+    adjusted[order] = np.maximum.accumulate(stepped)
+    found: list[float] = adjusted.tolist()
+    return found

@@ -1,0 +1,176 @@
+"""Every explainer against every other on one metric: tests, groups of ties, the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from string import ascii_letters
+from typing import NamedTuple
+
+import numpy as np
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.rounding import significant
+from faithbench.core.types import Floats
+from faithbench.stats.pairwise import ALPHA, holm, paired_tests
+from faithbench.stats.signed_rank import PairedTest
+from faithbench.stats.summaries import Column
+
+
+class Duel(NamedTuple):
+    """Two explainers of a table: their test, and its p after Holm over the whole table."""
+
+    first: str
+    second: str
+    test: PairedTest
+    adjusted: float | None
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """A table of explainers, best mean first, and what its tests say.
+
+    `duels` has every pair, in that order. `letters` marks groups of ties; who has no value has
+    none. `ties` are those not significantly worse than the best mean: a test of ranks may put
+    one above it, where a few examples make the mean. A metric without a direction has no best,
+    and the highest mean comes first.
+    """
+
+    means: dict[str, float | None]
+    duels: tuple[Duel, ...]
+    letters: dict[str, str]
+    best: str | None
+    ties: tuple[str, ...]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Return the explainers' names, best mean first."""
+        return tuple(self.means)
+
+    @property
+    def tested(self) -> int:
+        """Return how many pairs have a test: what Holm counts."""
+        return sum(duel.adjusted is not None for duel in self.duels)
+
+
+def tournament(
+    table: Mapping[str, Column | Floats], higher_is_better: bool | None, alpha: float = ALPHA
+) -> Tournament:
+    """Test every pair of explainers on paired values, Holm-Bonferroni over all pairs.
+
+    `table` has an explainer's values, one per example in the same order, None where missing (NaN
+    in an array).
+    """
+    _check(table)
+    arrays = {name: np.asarray(values, dtype=float) for name, values in table.items()}
+    means = {name: _mean(values) for name, values in arrays.items()}
+    sign = 1 if higher_is_better is False else -1
+    order = sorted(means, key=lambda name: (*_place(means[name], sign), name))
+    pairs = list(combinations(range(len(order)), 2))
+    tests = paired_tests([arrays[name] for name in order], pairs)
+    stepped = iter(holm([test.p for test in tests if test.p is not None]))
+    adjusted = [None if test.p is None else next(stepped) for test in tests]
+    duels = tuple(
+        Duel(one, other, test, p)
+        for (one, other), test, p in zip(combinations(order, 2), tests, adjusted, strict=True)
+    )
+    present = [name for name in order if means[name] is not None]
+    best = present[0] if present and higher_is_better is not None else None
+    # The best comes first of all, and so do its duels.
+    lost = {duel.second for duel in duels[: len(order) - 1] if _lost(duel, -sign, alpha)}
+    ties = [name for name in present[1:] if name not in lost] if best is not None else []
+    found = _letters(present, adjusted, len(order), alpha)
+    return Tournament(
+        {name: means[name] for name in order},
+        duels,
+        {name: found.get(name, "") for name in order},
+        best,
+        tuple(ties),
+    )
+
+
+def _letters(
+    present: list[str], adjusted: list[float | None], size: int, alpha: float
+) -> dict[str, str]:
+    """Return the letters of those with a value, from the p values of all pairs in order."""
+    matrix = np.full((size, size), None)
+    matrix[np.triu_indices(size, 1)] = adjusted
+    matrix.T[np.triu_indices(size, 1)] = adjusted
+    # Who has a value comes before who has none.
+    known = matrix[: len(present), : len(present)].tolist()
+    return dict(zip(present, letters(known, alpha), strict=True))
+
+
+def _lost(duel: Duel, sign: int, alpha: float) -> bool:
+    """Say whether the second is significantly worse, where better is higher, or lower if -1."""
+    return duel.adjusted is not None and duel.adjusted < alpha and sign * duel.test.effect > 0
+
+
+def _mean(values: Floats) -> float | None:
+    present = values[~np.isnan(values)].tolist()
+    return significant(math.fsum(present) / len(present), 12) if present else None
+
+
+def _place(mean: float | None, sign: int) -> tuple[bool, float]:
+    return (True, 0.0) if mean is None else (False, sign * mean)
+
+
+def _check(table: Mapping[str, Column | Floats]) -> None:
+    lengths = {name: len(values) for name, values in table.items()}
+    if len(set(lengths.values())) > 1:
+        raise FaithbenchError(
+            "paired tests need one value per example of every explainer, found "
+            f"{', '.join(f'{n} of {name}' for name, n in lengths.items())}; "
+            "give the values of the same examples, None where one is missing"
+        )
+
+
+PValues = Sequence[Sequence[float | None]]
+
+
+def letters(adjusted: PValues, alpha: float = ALPHA) -> list[str]:
+    """Return the letters of each row of a symmetric matrix of adjusted p values.
+
+    None, where there was no test, counts as not different. With the best explainer in the
+    first row, `a` is the best one's letter.
+    """
+    groups = tie_groups(adjusted, alpha)
+    return [
+        "".join(_letter(place) for place, group in enumerate(groups) if row in group)
+        for row in range(len(adjusted))
+    ]
+
+
+def tie_groups(adjusted: PValues, alpha: float = ALPHA) -> list[frozenset[int]]:
+    """Return the largest groups of rows without a significant difference inside, first row first.
+
+    Row by row: a new row joins the part of each group that it is tied with, and a group stays
+    as it was if that is not all of it. Of the new groups, those inside others are dropped. So
+    insert and absorb (Piepho 2004) ends too, which goes pair by pair.
+    """
+    size = len(adjusted)
+    if any(len(row) != size for row in adjusted):
+        raise FaithbenchError(
+            f"tie letters need a p value for every pair of {size} explainers, found rows of "
+            f"{sorted({len(row) for row in adjusted})}; give a square matrix"
+        )
+    groups: list[int] = []
+    for row, own in enumerate(adjusted):
+        tied = sum(1 << i for i, p in enumerate(own[:row]) if p is None or p >= alpha)
+        kept = [group for group in groups if group & ~tied]
+        groups = kept + _outermost({group & tied | 1 << row for group in groups} or {1 << row})
+    found = [frozenset(row for row in range(size) if group >> row & 1) for group in groups]
+    return sorted(found, key=sorted)
+
+
+def _outermost(groups: set[int]) -> list[int]:
+    """Drop groups inside others; a group is a number with a bit for each of its rows."""
+    return [one for one in groups if not any(one != o and one & o == one for o in groups)]
+
+
+def _letter(place: int) -> str:
+    """Return a to z, A to Z, then a2, b2, ...: so many are rare, but must not collide."""
+    turn, index = divmod(place, len(ascii_letters))
+    return ascii_letters[index] + (str(turn + 1) if turn else "")

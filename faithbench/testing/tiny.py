@@ -1,0 +1,107 @@
+"""Tiny random models of each supported architecture, for tests of explainers and plugins."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from faithbench.core.errors import unknown
+from faithbench.models.model import Model, build_model
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+ARCHITECTURES = ("bert", "roberta", "distilbert", "electra", "albert", "gpt2")
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+WORDS = ("good", "bad", "film", "the", "a", "plot", "is", "not", "very", "great", "dull", "and")
+PIECES = ("##ly", "##s", "##ing", ".", ",", "'")
+
+
+@cache
+def tiny_tokenizer() -> PreTrainedTokenizerBase:
+    """Return a tokenizer with word pieces: `good` is whole, `goodly` is good + ##ly."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    entries = [*SPECIAL, *WORDS, *PIECES, *(f"w{i}" for i in range(60))]
+    inner: Any = Tokenizer(
+        models.WordPiece({word: i for i, word in enumerate(entries)}, unk_token="[UNK]")
+    )
+    inner.normalizer = normalizers.BertNormalizer()
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    inner.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=64,
+    )
+
+
+def tiny_model(
+    architecture: str = "bert",
+    classes: int = 2,
+    dtype: torch.dtype = torch.float64,
+    *,
+    qa: bool = False,
+) -> Model:
+    """Build a random classifier, or question-answering model, whose biases are not trivial."""
+    from transformers import AutoModelForQuestionAnswering, AutoModelForSequenceClassification
+
+    if architecture not in ARCHITECTURES:
+        raise unknown("architecture", architecture, ARCHITECTURES)
+    tokenizer = tiny_tokenizer()
+    kind: Any = AutoModelForQuestionAnswering if qa else AutoModelForSequenceClassification
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = kind.from_config(_config(architecture, classes, len(tokenizer)))
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+    return build_model(
+        f"tiny-{architecture}",
+        network.to(dtype),
+        tokenizer,
+        labels=() if qa else tuple(f"class {i}" for i in range(classes)),
+        weights_sha256=f"{architecture}-{classes}{'-qa' if qa else ''}",
+    )
+
+
+def _config(architecture: str, classes: int, vocabulary: int) -> Any:
+    import transformers
+
+    common: dict[str, Any] = {"vocab_size": vocabulary, "pad_token_id": 0, "num_labels": classes}
+    encoder = common | {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+        "max_position_embeddings": 70,
+    }
+    if architecture == "gpt2":
+        sizes: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 70}
+        ends: dict[str, Any] = {"bos_token_id": 2, "eos_token_id": 3}
+        return transformers.GPT2Config(**common, **sizes, **ends)
+    if architecture == "distilbert":
+        return transformers.DistilBertConfig(
+            **common, dim=32, n_layers=2, n_heads=4, hidden_dim=48, max_position_embeddings=70
+        )
+    if architecture in ("electra", "albert"):
+        encoder["embedding_size"] = 16
+    kinds: dict[str, Any] = {
+        "bert": transformers.BertConfig,
+        "roberta": transformers.RobertaConfig,
+        "electra": transformers.ElectraConfig,
+        "albert": transformers.AlbertConfig,
+    }
+    return kinds[architecture](**encoder)

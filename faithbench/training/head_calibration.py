@@ -1,0 +1,144 @@
+"""Choose the head thresholds of lrp-mask by what they give on dev examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Attribution, Batch, Encoding
+from faithbench.data.dataset import Dataset
+from faithbench.explainers.lrp import relevance_pass, weighted_rollout
+from faithbench.explainers.passes.capture import Capture, capture
+from faithbench.explainers.passes.heads import (
+    Calibration,
+    HeadStatistics,
+    Trial,
+    count_heads,
+    select,
+)
+from faithbench.explainers.passes.lrp_rules import HeadRule
+from faithbench.metrics.registry import case_metrics, find_metrics
+from faithbench.models.encoding import collate, encode
+from faithbench.models.engine import Engine
+from faithbench.models.model import Model
+from faithbench.models.predictions import predictions
+from faithbench.models.shared_passes import heads_of, release
+from faithbench.run.score import score
+
+PAPER = (0.1, 0.8)
+XI_SYNTACTIC = (-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1)
+XI_POSITIONAL = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+Groups = list[list[list[int]]]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """One mask, and the threshold pairs that lead to it."""
+
+    groups: Groups
+    pairs: list[tuple[float, float]]
+
+
+def calibrate(
+    model: Model,
+    facts: HeadStatistics,
+    dev: Dataset,
+    progress: Callable[[str, int, int], None],
+    *,
+    step: int = 1,
+    chunk: int = 16,
+) -> HeadStatistics:
+    """Return the statistics with the grid of trials, and the pair with the best dev AOPC.
+
+    `step` 3 tries every third threshold, the paper's among them: on long texts a pass per mask
+    takes its time.
+    """
+    candidates = _candidates(facts, step)
+    if not candidates:
+        raise FaithbenchError(
+            f"no thresholds of the grid select a head of model {facts.model!r}; "
+            "lrp-mask can only run on it with mask=ones"
+        )
+    encodings = [encode(model, e, dev.task.evidence) for e in dev.examples]
+    order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
+    sums = np.zeros(len(candidates))
+    for start in range(0, len(order), chunk):
+        part = order[start : start + chunk]
+        sums += _aopc_sums(model, part, candidates)
+        progress("calibrating heads", start + len(part), len(order))
+    means = sums / len(order)
+    trials = [
+        Trial(
+            xi_syntactic=xi[0],
+            xi_positional=xi[1],
+            heads=count_heads(candidate.groups),
+            aopc=round(float(mean), 6),
+        )
+        for candidate, mean in zip(candidates, means, strict=True)
+        for xi in candidate.pairs
+    ]
+    # Of equals, the stricter thresholds: fewer heads say the same.
+    best = max(trials, key=lambda t: (t.aopc, -t.heads, t.xi_syntactic, t.xi_positional))
+    grid = sorted(trials, key=lambda t: (t.xi_syntactic, t.xi_positional))
+    return facts.model_copy(
+        update={
+            "thresholds": {
+                "paper": PAPER,
+                "calibrated": (best.xi_syntactic, best.xi_positional),
+            },
+            "calibration": Calibration(
+                split=dev.split,
+                examples=len(order),
+                max_tokens=model.max_tokens,
+                data_sha256=dev.sha256,
+                grid=tuple(grid),
+            ),
+        }
+    )
+
+
+def _candidates(facts: HeadStatistics, step: int) -> list[_Candidate]:
+    """List the distinct masks of the grid; one that selects no head explains nothing."""
+    found: dict[str, _Candidate] = {}
+    for synt in XI_SYNTACTIC[::step]:
+        for pos in XI_POSITIONAL[::step]:
+            groups = select(facts, synt, pos)
+            if count_heads(groups):
+                found.setdefault(str(groups), _Candidate(groups, [])).pairs.append((synt, pos))
+    return list(found.values())
+
+
+def _aopc_sums(
+    model: Model, encodings: Sequence[Encoding], candidates: Sequence[_Candidate]
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return each mask's summed AOPC over a chunk; one gradient pass serves all masks."""
+    engine = Engine(model)
+    found = predictions(engine, encodings)
+    targets = [p.target for p in found]
+    batch = collate(model, encodings, targets, [0] * len(encodings))
+    # Start and end of an answer are explained apart and added, as in a run.
+    parts = [(part, capture(model, part)) for part in heads_of(model, batch)]
+    sums = np.zeros(len(candidates))
+    for index, candidate in enumerate(candidates):
+        rule = HeadRule(torch.tensor(candidate.groups, device=model.device))
+        table = torch.stack([_rolled_out(model, *part, rule) for part in parts]).sum(dim=0)
+        attributions = [
+            Attribution(e, targets[i], table[i, : len(e.ids)].cpu().numpy(), 0, 0, 0)
+            for i, e in enumerate(encodings)
+        ]
+        aopc = case_metrics(find_metrics("aopc"))
+        scored = score(engine, attributions, [p.log_f for p in found], aopc, "mask")
+        sums[index] = sum(s.values["aopc"] or 0.0 for s in scored)
+    release(model)
+    return sums
+
+
+def _rolled_out(model: Model, batch: Batch, seen: Capture, rule: HeadRule) -> torch.Tensor:
+    found = relevance_pass(model, batch, rule)
+    return weighted_rollout(
+        seen.attention_gradients, found.attentions, seen.position, normalise=False
+    )

@@ -1,0 +1,127 @@
+"""The command line: what it loads, and how it ends."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from faithbench.cli import run as run_command
+from tests.support.commands import LIGHT, RUN, Call, Said, complaint, fresh
+from tests.support.stores import store
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--help", "Measure how faithful"),
+        ("run --help", "--allow-changed-data"),
+        ("compare --help", "--metric"),
+        ("submission check --help", "--no-model"),
+        ("submission new my-x --root .", "written: my-x"),
+        ("list tasks", "sst2"),
+        ("list explainers", "input-x-gradient"),
+        ("list metrics", "faithfulness"),
+    ],
+)
+def test_light_commands_load_nothing_heavy(words: str, expected: str, tmp_path: Path) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", LIGHT, *words.split()],
+        env=fresh(tmp_path),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert expected in found.stdout and "\x1b" not in found.stdout
+    assert found.stdout.splitlines()[-1] == "heavy: [] code: 0"
+
+
+def test_compare_loads_no_network(tmp_path: Path) -> None:
+    """Tests are scipy's; nothing else that is heavy is needed."""
+    store(tmp_path / "results", "lime-11111111", {"aopc": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]})
+    store(tmp_path / "results", "random-22222222", {"aopc": [0.0] * 6})
+    found = subprocess.run(
+        [sys.executable, "-c", LIGHT, "compare", "lime", "random", "--task", "sst2"],
+        env=fresh(tmp_path),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "lime    random   6   0.031        0.031    +1.00" in found.stdout
+    assert found.stdout.splitlines()[-1] == "heavy: ['scipy', 'scipy.stats'] code: 0"
+
+
+def test_compare_says_what_is_missing(call: Call, tmp_path: Path) -> None:
+    words = ("compare", "lime", "random", "--task", "sst2")
+    assert complaint(call(*words)) == (
+        "results folder results does not exist; point --results at the folder that "
+        "`faithbench run` wrote to"
+    )
+    store(tmp_path / "results", "lime-11111111", {"aopc": [0.1] * 6})
+    said = complaint(call(*words))
+    assert said.startswith("no recorded explainer named 'random'; known: lime (looked in results)")
+    assert complaint(call(*words[:2], "--task", "sst2")).startswith("compare needs two explainers")
+
+
+def test_version_and_no_words(call: Call) -> None:
+    assert call("--version") == Said(0, f"faithbench {version('faithbench')}\n", "")
+    said = call()
+    assert said.code == 2 and "Measure how faithful" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("run", "--task", "sst2"), "Missing option '--explainer' / '-e'"),
+        (("run", "--explainer", "random"), "Missing option '--task' / '-t'"),
+        ((*RUN[:3], "--task", "sst2", "--limit", "0"), "Invalid value for '--limit'"),
+        ((*RUN, "--task", "sst2", "--batch", "none"), "Invalid value for '--batch'"),
+        (("explain",), "Missing option '--text'"),
+        (("rum",), "No such command 'rum'"),
+    ],
+)
+def test_usage_errors_end_with_2(call: Call, words: tuple[str, ...], hint: str) -> None:
+    said = call(*words)
+    assert said.code == 2 and said.out == ""
+    assert "Usage: " in said.err and "Traceback" not in said.err
+    # Typer draws a frame, and colours it where it runs as a GitHub action.
+    assert hint in " ".join(re.sub(r"\x1b\[[0-9;]*m|│", " ", said.err).split())
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "faithbench.cli", "--debug", *RUN, "--task", "sst3"],
+        env=fresh(tmp_path),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 1 and found.stdout == ""
+    assert found.stderr.startswith("Traceback (most recent call last):")
+    last = found.stderr.splitlines()[-1]
+    assert last.endswith("FaithbenchError: no task named 'sst3'; did you mean 'sst2'?")
+
+
+def test_ctrl_c_says_how_to_continue(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_request: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_command, "run_command", interrupted)
+    said = call(*RUN, "--task", "sst2")
+    assert said == Said(130, "", "Stopped; the same command continues where it was.\n")
+
+
+def test_doctor(call: Call) -> None:
+    said = call("doctor")
+    assert said.code == 0 and said.err == "" and "\x1b" not in said.out
+    for part in ("device", "threads", "torch", version("torch"), "extra bundled", "extra heads"):
+        assert part in said.out
+    for part in ("sst2", "folder", "hub", "bundled", "yes"):
+        assert part in said.out

@@ -1,0 +1,280 @@
+"""What a person sees: tables of 80 columns, heat maps that keep the text, plain progress."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from faithbench.cli import display
+from faithbench.cli.display import caption, progress_on, results_tables
+from faithbench.cli.heat_map import heat_map
+from faithbench.core.types import Encoding, Example
+from faithbench.models.encoding import encode
+from faithbench.records.schema import PrecisionFacts, Record, SpanFacts
+
+ORANGE, BLUE = (230, 120, 20), (60, 130, 220)
+LONG = "lrp-mask:thresholds=paper,mask=syntactic,released=true,precision=float32,seed=12345"
+
+
+def make_record(
+    aopc: float | None, lodds: float, *, model: str = "bundled:sst2", seconds: float | None = 0.0325
+) -> Record:
+    facts = {"version": 1, "family": "faithfulness", "n": 1821, "skipped": 0}
+    spread = None if aopc is None else (aopc - 0.1, aopc + 0.14)
+    given: dict[str, Any] = {
+        "schema": 1,
+        "task": {
+            "name": "sst2",
+            "version": 1,
+            "kind": "classification",
+            "split": "test",
+            "n": 1821,
+            "source": "folder",
+            "data_sha256": "ab",
+            "data_checked": True,
+            "rationale": "proxy",
+        },
+        "model": {
+            "name": model,
+            "revision": None,
+            "weights_sha256": "cd",
+            "dtype": "float32",
+            "accuracy": 0.8924,
+            "truncated": 0,
+            "labels": ("negative", "positive"),
+        },
+        "explainer": {
+            "name": "random",
+            "package": "faithbench",
+            "version": "0.1.0",
+            "settings": {},
+            "assets": {},
+        },
+        "seeds": (0,),
+        "protocol": {"version": 1, "operator": "mask", "erasure_token": "[MASK]"},
+        "metrics": {
+            "aopc": {**facts, "higher_is_better": True, "mean": aopc, "ci95": spread},
+            "lodds": {**facts, "higher_is_better": False, "mean": lodds, "ci95": None},
+        },
+        "rows": {"file": "x.rows.jsonl", "sha256": "ef"},
+        "cost": {
+            "rows_asked": 18,
+            "distinct_rows": 9,
+            "forwards_per_example": 2.0,
+            "backwards_per_example": 1.0,
+            "forward_equivalents_per_example": 4.0,
+        },
+        "timing": {
+            "alone": 10,
+            "seconds_median": seconds,
+            "seconds_ci95": None if seconds is None else (0.03, 0.035),
+            "peak_memory_bytes": None if seconds is None else 12_345_678,
+            "seconds_total": 60.0,
+        },
+        "environment": {
+            "packages": {},
+            "python": "3.11",
+            "platform": "Linux",
+            "device": "cpu",
+            "threads": 2,
+        },
+        "source": {"commit": None, "dirty": None},
+    }
+    return Record.model_validate(given)
+
+
+def shown(what: Any, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(what)
+    return console.file.getvalue()
+
+
+def table_of(*records: tuple[str, Record]) -> str:
+    return "\n".join(shown(table) for table in results_tables(records))
+
+
+def cells_of(text: str, name: str) -> list[str]:
+    """The cells of a line, which are two blanks or more apart."""
+    line = next(line for line in text.splitlines() if line.startswith(name))
+    return re.split(r" {2,}", line.strip())
+
+
+def test_table_fits_80_columns_with_long_names() -> None:
+    names = [LONG, "random", "lrp-rollout", "integrated-gradients:baseline=zero,steps=50", "gae"]
+    text = table_of(*((name, make_record(0.4331, -11.2871)) for name in names))
+    lines = text.splitlines()
+    assert max(cell_len(line) for line in lines) <= 80
+    assert "sst2 (folder, test, n = 1821)" in text
+    # Four explainers across, the fifth below; names fold and numbers stay whole.
+    assert cells_of(text, "AOPC ↑") == ["AOPC ↑", *["0.433 ±.120"] * 4]
+    assert cells_of(text, "LOdds ↓") == ["LOdds ↓", *["-11.287"] * 4]
+    assert cells_of(text, "seconds") == ["seconds ↓", *["0.033 ±.0025"] * 4]
+    assert cells_of(text, "peak_memory") == ["peak_memory ↓", *["12 MB"] * 4]
+    assert cells_of(text, "forwards") == ["forwards ↓", *["2"] * 4]
+    assert cells_of(text, "backwards") == ["backwards ↓", *["1"] * 4]
+    assert cells_of(text, "forward_equivalents") == ["forward_equivalents ↓", *["4"] * 4]
+    assert [line.split()[-1] for line in lines if line.startswith("AOPC")][1] == "±.120"
+    assert "gae" in text and "random" in text
+
+
+def test_table_without_a_mean_or_a_time() -> None:
+    one, other = make_record(None, -0.624, seconds=None), make_record(0.2, -0.6)
+    text = table_of(("random", one), ("gae", other))
+    assert cells_of(text, "AOPC ↑") == ["AOPC ↑", "-", "0.200 ±.120"]
+    assert cells_of(text, "seconds") == ["seconds ↓", "-", "0.033 ±.0025"]
+    assert cells_of(text, "peak_memory") == ["peak_memory ↓", "-", "12 MB"]
+    # A metric that was asked for and has no value anywhere says so: a dash is not 0.
+    assert cells_of(table_of(("random", one)), "AOPC") == ["AOPC ↑", "-"]
+
+
+def test_best_of_each_metric_is_bold() -> None:
+    records = [("a", make_record(0.4, -0.5)), ("b", make_record(0.2, -0.7))]
+    (table,) = results_tables(records)
+    first, second = ([cell.style for cell in list(c.cells)[1:3]] for c in table.columns[1:])
+    assert first == ["bold", ""] and second == ["", "bold"]
+
+
+def test_the_best_is_that_of_all_blocks() -> None:
+    records = [(str(i), make_record(0.1 * i, -0.5)) for i in range(6)]
+    styles = [
+        cell.style
+        for table in results_tables(records)
+        for column in table.columns[1:]
+        for cell in list(column.cells)[1:2]
+    ]
+    assert styles == ["", "", "", "", "", "bold"]
+
+
+def test_the_caption_says_what_the_numbers_are() -> None:
+    record = make_record(0.2, -0.6, model="my[best]model")
+    text = " ".join(shown(caption(record)).split())
+    assert text.startswith("model my[best]model, accuracy 0.892; ± is half the 95% interval")
+    moved = PrecisionFacts(inputs=64, largest_shift=0.0123, mean_shift=0.001, changed_predictions=1)
+    half = record.model_copy(
+        update={"model": record.model.model_copy(update={"precision": moved, "dtype": "bfloat16"})}
+    )
+    assert "; bfloat16 moves f by 0.012 at most (64 inputs); " in " ".join(
+        shown(caption(half)).split()
+    )
+
+
+def background(text: Text, word: str) -> tuple[int, int, int] | None:
+    style = text.get_style_at_offset(Console(), text.plain.index(word))
+    if style.bgcolor is None:
+        return None
+    triplet = style.bgcolor.get_truecolor()
+    return (triplet.red, triplet.green, triplet.blue)
+
+
+def encoded(tiny_model: Any, text: str, text_b: str | None = None, **options: Any) -> Encoding:
+    return encode(tiny_model(), Example("e", text, 0, text_b), **options)
+
+
+def test_heat_map_keeps_the_text_and_colours_by_strength(tiny_model: Any) -> None:
+    written = "  The film,  is not  GREATLY dull . "
+    encoding = encoded(tiny_model, written)
+    # the film , is not great ##ly dull .
+    scores = np.array([0.02, 0.5, 0.0, -0.2, -1.0, 2.0, 1.0, -2.0, 0.3])
+    text = heat_map(encoding, scores)
+    assert text.plain == written
+    assert background(text, "GREAT") == ORANGE and background(text, "dull") == BLUE
+    # Half the strength is half way to white: 255 - (255 - c) / 2, rounded.
+    assert background(text, "LY") == (242, 188, 138)
+    assert background(text, "not") == (158, 192, 238)
+    assert background(text, "The") is None and background(text, ",") is None
+    assert background(text, "  GREATLY") is None
+    strongest = min(
+        (sum(shade), word)
+        for word in ("film", "is", "not", "GREAT", "LY", ".")
+        if (shade := background(text, word)) is not None
+    )
+    assert strongest[1] == "GREAT"
+
+
+def test_heat_map_without_any_relevance(tiny_model: Any) -> None:
+    text = heat_map(encoded(tiny_model, "good film"), np.zeros(2))
+    assert text.plain == "good film" and text.spans == []
+
+
+def test_heat_map_of_a_pair_shows_both_texts(tiny_model: Any) -> None:
+    pair = encoded(tiny_model, "good film", "the plot is dull", evidence="both")
+    text = heat_map(pair, np.array([1.0, 0, 0, 0, 0, -1.0]))
+    assert text.plain == "good film\nthe plot is dull"
+    assert background(text, "good") == ORANGE and background(text, "dull") == BLUE
+    assert background(text, "plot") is None
+    second = encoded(tiny_model, "good film", "the plot is dull", evidence="text_b")
+    text = heat_map(second, np.array([0.0, 1.0, 0, 0]))
+    assert text.plain == "good film\nthe plot is dull"
+    assert background(text, "plot") == ORANGE and background(text, "good") is None
+
+
+def by_hand(written: str, spans: list[tuple[int, int]]) -> Encoding:
+    count = len(spans)
+    whole = np.arange(count)
+    return Encoding(
+        Example("e", written, 0), whole, whole * 0, whole >= 0, whole * 0, tuple(spans), (), 0
+    )
+
+
+def test_heat_map_of_tokens_that_share_a_character() -> None:
+    # Byte-level tokenizers cut one emoji into several tokens with the same span.
+    text = heat_map(by_hand("a 🎬 b", [(0, 1), (1, 3), (2, 3), (3, 5)]), np.array([0, 0, 1.0, 0]))
+    assert text.plain == "a 🎬 b" and background(text, "🎬") == ORANGE
+
+
+def test_heat_map_is_no_place_for_control_characters() -> None:
+    text = heat_map(by_hand("a\x1b[2J\rb", [(0, 1), (6, 7)]), np.array([0.0, 1.0]))
+    assert text.plain == "a [2J b" and background(text, "b") == ORANGE
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_progress_is_a_plain_line_every_ten_seconds(clock: list[float]) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    with progress_on(console) as report:
+        for seconds, done in ((0, 1), (9, 2), (11, 3), (20, 4), (22, 5), (23, 6)):
+            clock[0] = 100.0 + seconds
+            report("explaining", done, 6)
+        report("measuring", 1, 1)
+    out = console.file.getvalue()
+    assert out == "explaining: 3/6\nexplaining: 5/6\nexplaining: 6/6\nmeasuring: 1/1\n"
+
+
+def test_progress_is_a_bar_on_a_terminal() -> None:
+    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    with progress_on(console) as report:
+        report("explaining", 2, 6)
+    out = console.file.getvalue()
+    assert "2/6" in out and "\x1b[" in out and "explaining: 2/6" not in out
+
+
+def test_the_caption_counts_what_was_cut() -> None:
+    record = make_record(0.2, -0.6)
+    cut = record.model_copy(
+        update={
+            "model": record.model.model_copy(update={"truncated": 3}),
+            "task": record.task.model_copy(update={"spans": SpanFacts(whole=4, cut=2, lost=5)}),
+        }
+    )
+    text = " ".join(shown(caption(cut)).split())
+    assert "; 3 texts were cut, with 7 rationale spans; " in text
+    assert "cut" not in shown(caption(record))
+
+
+@pytest.mark.parametrize(("drop", "said"), [(0.25, "25.0% fewer"), (-0.5, "50.0% more")])
+def test_the_caption_says_what_rationales_hold(drop: float, said: str) -> None:
+    made = make_record(0.2, -0.6)
+    record = made.model_copy(update={"model": made.model.model_copy(update={"tpr_drop": drop})})
+    assert f"it finds {said} labels (tpr_drop)" in " ".join(shown(caption(record)).split())

@@ -1,0 +1,118 @@
+"""What `list` and `doctor` print, read back as tables."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import torch
+
+from faithbench.cli import listing
+from faithbench.cli.listing import show_doctor, show_explainers, show_metrics, show_tasks
+from faithbench.data import dataset as data
+from faithbench.data.tasks import task_names
+from faithbench.explainers.registry import EXPLAINERS
+from faithbench.metrics.registry import FAMILIES, METRICS
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Wide enough that no cell folds: each line of output is then one row.
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.delenv("FAITHBENCH_DATA", raising=False)
+    # Whatever this machine has: no accelerator, no network, nothing fetched before.
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    monkeypatch.setattr(data, "hub_reachable", lambda: False)
+    monkeypatch.setattr(data, "dataset_cached", lambda *_: False)
+
+
+def table(text: str) -> list[list[str]]:
+    rows = [line for line in text.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in rows]
+
+
+def test_tasks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    show_tasks()
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.strip()}
+    assert set(task_names()) < set(rows)
+    assert rows["name"][-3:] == ["folder", "hub", "bundled"]
+    assert rows["sst2"] == ["classification,", "2", "6920/872/1821", "proxy", "no", "no", "yes"]
+    assert rows["mnli"] == ["pair,", "3", "5908/932/2975", "none", "no", "no", "-"]
+    assert rows["qqp"] == ["pair,", "2", "363846/-/40430", "none", "-", "no", "-"]
+    assert rows["ace"] == ["classification,", "2", "-/-/-", "proxy", "no", "-", "-"]
+
+
+def test_tasks_of_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "cola").mkdir()
+    (tmp_path / "cola" / "dev.jsonl").write_text("{}")
+    show_tasks(tmp_path)
+    rows = {line.split()[0]: line.split()[-3:] for line in capsys.readouterr().out.splitlines()[2:]}
+    assert rows["cola"] == ["yes", "no", "-"] and rows["yelp"] == ["no", "no", "-"]
+
+
+def test_explainers(capsys: pytest.CaptureFixture[str]) -> None:
+    show_explainers()
+    rows = table(capsys.readouterr().out)
+    assert [row[0] for row in rows] == [*EXPLAINERS, "captum:<Class>"]
+    assert ["random", "control", "Score each token with a random number."] in rows
+    assert ["lrp-mask", "relevance"] in [row[:2] for row in rows]
+
+
+def test_metrics(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    show_metrics()
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    first = {line.split()[0]: line.split()[1:3] for line in lines if line.strip()}
+    assert first["aopc"] == ["up", "-1..1"]
+    assert first["lodds"] == ["down", "any"]
+    assert first["fi_entropy"] == ["-", "0..1"]
+    said = " ".join(" ".join(lines).split())
+    assert {name for name in METRICS if ":" not in name} <= set(first)
+    assert said.count("Runs if it is named.") == sum(m.on_request for m in METRICS.values())
+    headings = [line.strip() for line in lines if line.strip() in FAMILIES]
+    assert headings == list(FAMILIES)
+
+
+def test_doctor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    show_doctor(tmp_path)
+    out = capsys.readouterr().out
+    said, plain = dict(table(out)), [line for line in out.splitlines() if line.strip()]
+    assert said["device"] == f"cpu, {torch.get_num_threads()} threads"
+    assert said["torch"] == version("torch") and said["faithbench"] == version("faithbench")
+    assert said["extra bundled"] == said["extra heads"] == "installed"
+    assert any(line.split()[0] == "sst2" and line.split()[-1] == "yes" for line in plain)
+    # The first task of those that have the source, and how many more.
+    lost = f"no file {tmp_path / 'ace' / 'test.jsonl.gz'}; licensed by the LDC"
+    assert any(line.startswith(f"no folder data for ace: {lost}") for line in plain)
+    assert any("no hub data for agnews: the hub is not reachable" in line for line in plain)
+
+
+def test_doctor_finds_an_accelerator(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, name in ((torch.backends.mps, "mps"), (torch.cuda, "cuda")):
+        monkeypatch.setattr(place, "is_available", lambda: True)
+        show_doctor(None)
+        assert dict(table(capsys.readouterr().out))["device"].startswith(f"{name}, ")
+
+
+def test_doctor_names_what_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = {"spacy", "peft"}
+    find_spec = listing.find_spec
+    monkeypatch.setattr(listing, "find_spec", lambda m: None if m in absent else find_spec(m))
+    monkeypatch.setattr(listing, "_PACKAGES", ("torch", "no-such-package"))
+    show_doctor(None)
+    out = capsys.readouterr().out
+    said = dict(table(out))
+    assert said["no-such-package"] == "not installed"
+    assert said["extra heads"] == "missing: pip install 'faithbench[heads]'"
+    assert said["extra bundled"] == "missing: pip install 'faithbench[bundled]'"
+    assert "no folder data for ace: no data folder, give --data or set FAITHBENCH_DATA" in out

@@ -1,0 +1,143 @@
+"""Every task's loader: on made rows always, on the real ones where their folder is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from faithbench.data.dataset import load_dataset
+from faithbench.data.tasks import load_task, task_folder, task_names
+from tests.support.tasks import N, put_folder, put_hub, use_hub_cache
+
+REAL = Path(__file__).parents[3] / "shared" / "data"
+TASKS = [load_task(name) for name in task_names()]
+IN_FOLDERS = [task for task in TASKS if task.folder]
+ON_HUB = [task for task in TASKS if task.hub]
+CARD = ("sst2", "agnews", "evinf", "multirc", "semeval", "imdb", "squad")
+ARTICLES = {"squad": (48, 14), "squad2": (35, 11)}
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FAITHBENCH_DATA", raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def test_the_tasks_there_are() -> None:
+    assert set(task_names()) == {
+        *CARD, "movies", "imdb_r", "squad2", "cola", "yelp", "mnli", "snli", "news20",
+        "hatexplain", "qqp", "cbt-ne", "cbt-cn", "ace", "ere",
+    }  # fmt: skip
+    sides = {task.name: task.evidence for task in TASKS if task.evidence != "text"}
+    assert sides == {"mnli": "both", "snli": "both", "qqp": "both"}
+    rationales = {task.name: task.rationale for task in TASKS if task.rationale != "none"}
+    assert rationales == {
+        "sst2": "proxy", "evinf": "human", "multirc": "human", "movies": "human",
+        "imdb_r": "human", "hatexplain": "human", "ace": "proxy", "ere": "proxy",
+        "cbt-ne": "proxy", "cbt-cn": "proxy",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CARD)
+def test_the_seven_of_the_card_have_a_bundled_sample_and_model(name: str) -> None:
+    task = load_task(name)
+    assert task.bundled is not None and task.bundled.splits == {"test": "test.jsonl"}
+    assert task.models["bundled"].name == task.models["folder"].name == f"bundled:{name}"
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_every_file_says_what_it_pins(task) -> None:
+    assert task.licence and task.citation
+    assert task.rationale == "none" or task.rationale_note
+    text = (task_folder() / f"{task.name}.toml").read_text(encoding="utf-8")
+    assert text.startswith("# ") and all(len(line) <= 100 for line in text.splitlines())
+    if task.folder and not task.folder.get:
+        assert set(task.folder.sha256) == set(task.folder.splits.values())
+        assert set(task.folder.rows) == set(task.folder.splits) == {"train", "dev", "test"}
+    if task.hub and not task.hub.pinned:
+        assert "pinned" in text, "what is not pinned is said to be so"
+
+
+@pytest.mark.parametrize("task", IN_FOLDERS, ids=lambda task: task.name)
+def test_made_rows_of_a_folder(task, tmp_path: Path) -> None:
+    bare = put_folder(task, tmp_path)
+    seen: dict[tuple[str, str], str] = {}
+    for split, stem in task.folder.splits.items():
+        found = load_dataset(bare, split=split, folder=tmp_path)
+        assert (found.source, found.rationale, found.checked) == ("folder", task.rationale, False)
+        for example in found.examples:
+            assert seen.setdefault((stem, example.id), split) == split
+            assert (example.text_b is None) == (task.kind == "classification")
+            assert (example.rationale is None) == (task.rationale == "none")
+            if example.rationale:
+                assert [example.text[a:b] for a, b in example.rationale] == ["good"]
+            if example.answers:
+                assert (example.answers[0].text, example.label) == ("Row", 0)
+    # Nothing is lost: each file's rows are in one split each.
+    assert len(seen) == N * len(set(task.folder.splits.values()))
+
+
+@pytest.mark.parametrize("task", ON_HUB, ids=lambda task: task.name)
+def test_made_rows_through_the_hub_s_own_client(
+    task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_hub(task, use_hub_cache(tmp_path, monkeypatch))
+    for split in task.hub.splits:
+        found = load_dataset(task, source="hub", split=split)
+        assert (found.source, found.checked) == ("hub", task.hub.pinned)
+        assert found.rationale == task.hub.rationale
+        if task.hub.form == "cloze":
+            # Twelve rows of three sentences, of which one holds no candidate.
+            assert len(found.examples) == 24
+            first, second = found.examples[:2]
+            assert (first.label, first.rationale, second.label) == (1, ((0, 3),), 0)
+            assert (first.text_b, second.text) == ("XXXXX met Bob.", "Bob and Annie.")
+        else:
+            labels = len(task.labels)
+            odd = task.hub.form == "squad"
+            assert [e.label for e in found.examples] == [
+                (n % 2 if labels > 1 else 0) if odd else n % labels for n in range(11)
+            ]
+            assert all(e.text.startswith("A good film") for e in found.examples)
+            answers = [a.text for e in found.examples for a in e.answers]
+            assert answers == ["good"] * len(answers)
+            assert len(answers) == (0 if not odd else 11 if labels == 1 else 6)
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real data are not on this machine")
+@pytest.mark.parametrize("task", IN_FOLDERS, ids=lambda task: task.name)
+def test_real_rows(task) -> None:
+    if task.folder.get:
+        pytest.skip("licensed by the LDC")
+    texts: dict[str, set[str]] = {}
+    for split, rows in task.folder.rows.items():
+        found = load_dataset(task, split=split, folder=REAL)
+        assert (len(found.examples), found.checked) == (rows, True)
+        assert {e.label for e in found.examples} == set(range(len(task.labels)))
+        marked = sum(e.rationale is not None for e in found.examples)
+        assert (marked == 0) == (task.rationale == "none")
+        for example in found.examples:
+            for answer in example.answers:
+                assert example.text.startswith(answer.text, answer.start)
+        texts[split] = {e.text for e in found.examples}
+    if len(set(task.folder.splits.values())) == 1:
+        assert not texts["train"] & texts["test"] and not texts["dev"] & texts["test"]
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real data are not on this machine")
+@pytest.mark.parametrize("name", ARTICLES)
+def test_no_article_is_on_two_sides(name: str) -> None:
+    from faithbench.data.jsonl import read_rows, share_of
+
+    task = load_task(name)
+    assert task.folder is not None
+    path = task.folder.file(REAL, "test")
+    derived = task.folder.derive["dev_full"]
+    articles = {
+        split: {row["article"] for _, row in share_of(read_rows(path), derived, split)}
+        for split in task.folder.splits
+    }
+    total, in_test = ARTICLES[name]
+    assert sum(map(len, articles.values())) == len(set().union(*articles.values())) == total
+    assert len(articles["test"]) == in_test

@@ -1,0 +1,205 @@
+"""The page's data: every number of the board, in the order of the table's explainers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.leaderboard.board import Cell, Pair
+from faithbench.leaderboard.html import page
+from faithbench.leaderboard.html.document import document, embedded
+from faithbench.leaderboard.html.page import overview, table_data
+from faithbench.metrics.registry import METRICS
+from tests.support.boards import small_board
+from tests.support.hostile_board import HOSTILE, hostile_board
+
+
+def test_cells_are_in_the_order_of_the_explainers() -> None:
+    table = small_board().tables[1]
+    data = table_data(table)
+    labels = [entrant["label"] for entrant in data["entrants"]]
+    assert labels == [entrant.label for entrant in table.entrants]
+    column = next(c for c in data["columns"] if c["metric"] == "tau_loo")
+    source = next(c for c in table.columns if c.metric == "tau_loo")
+    for label, short in zip(labels, column["cells"], strict=True):
+        cell = source.cells[label]
+        assert cell.mean is not None and abs(short[0] - cell.mean) < 1e-5
+        assert short[3:6] == [197, 3, cell.letters]
+        assert short[6] == (2 if cell.best else 1 if cell.tie else 0)
+    assert column["better"] == 1 and column["summary"] == METRICS["tau_loo"].summary
+
+
+def test_directions_and_versions_of_a_metric_are_kept() -> None:
+    table = small_board().tables[0]
+    newer = table.columns[1].model_copy(update={"metric": "lodds@2", "version": 2})
+    data = table_data(table.model_copy(update={"columns": (newer, *table.columns)}))
+    by_name = {column["metric"]: column for column in data["columns"]}
+    assert by_name["lodds@2"]["better"] == -1 and by_name["lodds@2"]["version"] == 2
+    assert by_name["lodds@2"]["summary"] == METRICS["lodds"].summary
+    assert by_name["fi_entropy"]["better"] == 0
+    assert by_name["auprc"]["proxy"] is True and by_name["aopc"]["proxy"] is False
+
+
+def test_an_explainer_without_a_cell_or_a_value() -> None:
+    table = small_board().tables[0]
+    column = table.columns[0]
+    empty = Cell(mean=None, ci95=None, n=0, skipped=9, letters="", best=False, tie=False)
+    (first, second, *rest) = (entrant.label for entrant in table.entrants)
+    cells = {second: empty, **{label: column.cells[label] for label in rest}}
+    one = column.model_copy(update={"cells": cells})
+    short = table_data(table.model_copy(update={"columns": (one,)}))["columns"][0]["cells"]
+    assert short[0] is None and short[1] == [None, None, None, 0, 9, "", 0]
+    assert first not in cells
+
+
+def test_pairs_are_found_whichever_explainer_comes_first() -> None:
+    table = small_board().tables[0]
+    a, b, c = (entrant.label for entrant in table.entrants[:3])
+    table = table.model_copy(update={"entrants": table.entrants[:3]})
+    pairs = (
+        Pair(first=b, second=a, test="W", n=9, p=0.0123456, adjusted=0.03, effect=0.5, reason=""),
+        Pair(first=a, second=c, test="W", n=9, p=1e-9, adjusted=3e-9, effect=-0.25, reason=""),
+        Pair(first=c, second=b, test="", n=5, p=None, adjusted=None, effect=0.0, reason="few"),
+    )
+    column = table.columns[0].model_copy(update={"pairs": pairs})
+    tests = table_data(table.model_copy(update={"columns": (column,)}))["columns"][0]["tests"]
+    assert tests == {
+        "p": [0.012, 1e-9, None],
+        "adjusted": [0.03, 3e-9, None],
+        "effect": [-0.5, -0.25, 0.0],
+        "test": "W",
+        "n": 9,
+        "reason": "",
+        "other": {"2": ["", 5, "few"]},
+    }
+    speed = next(c for c in table.columns if c.metric == "seconds")
+    assert table_data(table.model_copy(update={"columns": (speed,)}))["columns"][0]["tests"] is None
+
+
+def test_scores_are_hundredths_and_rationales_places() -> None:
+    table = small_board().tables[2]
+    shown = table.shown[1].model_copy(
+        update={
+            "tokens": ("a", "b", "c"),
+            "rationale": (True, False, True),
+            "scores": {table.entrants[1].label: (0.126, -1.0, 0.0)},
+        }
+    )
+    data = table_data(table.model_copy(update={"shown": (shown,)}))["shown"][0]
+    assert data["scores"] == [None, [13, -100, 0], *[None] * 5]
+    assert data["rationale"] == [0, 2] and data["right"] is True
+
+
+def test_overview_ranks_best_first_with_groups_as_places() -> None:
+    board = small_board()
+    data = overview(board)
+    ranking, source = data["rankings"][1], board.rankings[1]
+    ranks = [line[1] for line in ranking["lines"]]
+    assert ranks == sorted(source.mean_ranks.values()) and len(ranks) == 7
+    names = [line[0] for line in ranking["lines"]]
+    assert [tuple(names[i : j + 1]) for i, j in ranking["groups"]] == list(source.groups)
+    assert ranking["cd"] == 6.2 and ranking["p"] == 3.2e-9
+    assert [line[3] for line in data["pareto"]] == [int(p.front) for p in board.pareto]
+    assert json.loads(json.dumps(data, allow_nan=False))["records"] == 21
+
+
+LIBRARY = "window.vegaEmbed = null;"
+
+
+@pytest.fixture(autouse=True)
+def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the chart library out, which takes seconds."""
+    monkeypatch.setattr(page, "chart_library", lambda: LIBRARY)
+
+
+def blocks(text: str) -> dict[str, object]:
+    found = re.findall(r'<script type="application/json" id="([^"]+)">(.*?)</script>', text, re.S)
+    return {name: json.loads(value) for name, value in found}
+
+
+def plain(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return texts without marks that turn their direction."""
+    return tuple(re.sub("[\u2028\u2029\u202e]", " ", text) for text in texts)
+
+
+def test_the_same_board_gives_the_same_page() -> None:
+    assert page.render_page(small_board()) == page.render_page(small_board())
+
+
+def test_page_holds_its_data_in_a_block_per_table() -> None:
+    found = blocks(page.render_page(small_board()))
+    assert list(found) == ["board", "table-0", "table-1", "table-2"]
+    assert [table["id"] for table in found["board"]["tables"]] == ["sst2", "agnews", "semeval"]
+    assert found["table-2"]["facts"]["id"] == "semeval"
+
+
+def test_page_is_made_without_torch() -> None:
+    code = (
+        "import sys; from faithbench.leaderboard.html import page; "
+        "from tests.support.boards import small_board; page.chart_library = str; "
+        "page.render_page(small_board()); print('torch' in sys.modules)"
+    )
+    checkout = Path(__file__).parents[3]
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "False\n"
+
+
+def test_page_asks_nothing_of_the_network() -> None:
+    text = page.render_page(small_board())
+    assert re.findall(r"(?:src|href)=\"(?!#)|url\(|@import|https?://", text) == []
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', text)
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy and "connect" not in policy
+
+
+def test_policy_names_exactly_what_is_inside() -> None:
+    text = page.render_page(small_board())
+    scripts = re.findall(r'<script type="module">(.*?)</script>', text, re.S)
+    styles = re.findall(r"<style>(.*?)</style>", text, re.S)
+    assert len(scripts) == 2 and len(styles) == 1 and scripts[1] == LIBRARY
+    digests = [
+        base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
+        for part in (*styles, *scripts)
+    ]
+    assert re.findall(r"sha256-([^']+)'", text.split("</head>")[0]) == digests
+
+
+def test_text_of_the_data_never_becomes_markup() -> None:
+    text = page.render_page(hostile_board())
+    assert "<img" not in text and "<svg" not in text and "alert(1)</script>" not in text
+    assert text.count("</script>") == 6  # four blocks of data, two scripts
+    found = blocks(text)
+    labels = [label for label, _ in found["board"]["explainers"]]
+    assert sorted(labels) == sorted(plain(HOSTILE[:7]))
+    assert tuple(found["table-0"]["shown"][0]["tokens"][:8]) == plain(HOSTILE)
+
+
+def test_embedded_json_is_plain_ascii_and_reads_back() -> None:
+    text = embedded(HOSTILE)
+    assert re.fullmatch(r"[ -~]+", text) and not set("<>&") & set(text)
+    assert tuple(json.loads(text)) == plain(HOSTILE)
+    kept = ["\\u202e", "\\\\u2028", "\\", "é\U0001f600"]
+    assert json.loads(embedded(kept)) == kept
+    assert json.loads(embedded("a\\\u202eb\u2028")) == "a\\ b "
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        embedded(float("nan"))
+
+
+def test_a_script_that_would_end_its_element_is_refused() -> None:
+    with pytest.raises(FaithbenchError, match="holds an end tag"):
+        document(title="", style="", body="", data={}, scripts=("'</ScRiPt>'",))
+
+
+def test_page_without_scripts_allows_none() -> None:
+    text = document(title="a < b", style="p {}", body="<p>", data={}, scripts=())
+    assert "script-src 'none'" in text and "<title>a &lt; b</title>" in text

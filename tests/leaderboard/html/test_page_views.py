@@ -1,0 +1,202 @@
+"""The page's viewer and charts in a real browser, on a phone, in the dark, with hostile text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import browser
+from tests.support.boards import small_board
+from tests.support.hostile_board import HOSTILE
+from tests.support.reader import Reader
+
+pytestmark = pytest.mark.skipif(bool(browser.missing()), reason=browser.missing() or "ready")
+
+
+def test_viewer_shows_scores_rationale_and_differences(small: Reader) -> None:
+    table = small_board().tables[1]
+    small.open("examples", "agnews")
+    small.one("#after").click()
+    shown = table.shown[1]
+    assert len(small.all(".cards .card")) == 7
+    assert small.texts("#rationale .token") == list(shown.tokens)
+    marked = [i for i, token in enumerate(small.all("#rationale .token"))
+              if "marked" in token.get_attribute("class")]  # fmt: skip
+    assert marked == [i for i, mark in enumerate(shown.rationale) if mark]
+    cards = {
+        card.find_element("css selector", "bdi").text: card for card in small.all(".cards .card")
+    }
+    assert set(cards) == set(shown.scores)
+    _check_shades(cards["lrp-mask"], [100 * s for s in shown.scores["lrp-mask"]])
+    small.choose("#reference", "difference to random")
+    cards = {
+        card.find_element("css selector", "bdi").text: card for card in small.all(".cards .card")
+    }
+    assert "reference" in cards["random"].get_attribute("class")
+    pairs = zip(shown.scores["lrp-mask"], shown.scores["random"], strict=True)
+    _check_shades(cards["lrp-mask"], [50 * (one - base) for one, base in pairs])
+    assert "difference" in cards["lrp-mask"].find_element("css selector", ".words").get_attribute(
+        "class"
+    )
+    assert not small.one("#after").is_enabled()
+
+
+def test_viewer_of_a_question(chromium: Any, pages: dict[str, Path]) -> None:
+    reader = Reader(chromium, pages["question"])
+    reader.open("examples")
+    assert reader.texts(".words") == ["Whole wheat.", "Whole wheat."]
+    assert reader.one(".said").text.startswith("The model's answer is right (probability ")
+    assert reader.all(".marked") == [] and len(reader.all(".cards .card")) == 1
+
+
+def test_viewer_tells_the_strongest_in_words(small: Reader) -> None:
+    """Colours and tooltips are not for everybody."""
+    shown = small_board().tables[1].shown[0]
+    scores, base = shown.scores["lrp-mask"], shown.scores["random"]
+    small.open("examples", "agnews")
+    assert _strongest(small, "lrp-mask") == _told(shown.tokens, scores)
+    small.choose("#reference", "difference to random")
+    between = [one - other for one, other in zip(scores, base, strict=True)]
+    assert _strongest(small, "lrp-mask") == _told(shown.tokens, between)
+    assert _strongest(small, "random") == _told(shown.tokens, base)
+
+
+def _strongest(reader: Reader, label: str) -> str:
+    (card,) = (
+        card
+        for card in reader.all(".cards .card")
+        if card.find_element("css selector", "bdi").text == label
+    )
+    text: str = card.find_element("css selector", ".strongest").text
+    return text
+
+
+def _told(tokens: Sequence[str], values: Sequence[float]) -> str:
+    order = sorted(range(len(values)), key=lambda place: -abs(values[place]))[:3]
+    numbers = [f"{values[place]:+.2f}".replace("0.", ".", 1) for place in order]
+    pairs = zip((tokens[place] for place in order), numbers, strict=True)
+    return "strongest: " + " · ".join(f"{word} {number}" for word, number in pairs)
+
+
+def _check_shades(card: Any, hundredths: list[float]) -> None:
+    for token, value in zip(card.find_elements("css selector", ".token"), hundredths, strict=True):
+        words = token.get_attribute("class").split()
+        if abs(value) < 4:
+            assert not {"up", "down"} & set(words)
+        elif abs(value) > 6:
+            assert ("up" if value > 0 else "down") in words
+            shade = int(next(word for word in words if word.startswith("s"))[1:])
+            assert abs(shade - abs(value) / 10) < 0.61
+
+
+@pytest.mark.parametrize("section", ["ranking", "curves", "cost"])
+def test_charts_are_drawn_and_told(small: Reader, section: str) -> None:
+    small.open(section, "agnews")
+    small.wait("document.querySelector('.chart svg') !== null")
+    chart = small.one(".chart")
+    assert chart.get_attribute("role") == "img" and "7 explainers" in chart.get_attribute(
+        "aria-label"
+    )
+    small.one(f"#section-{section} .chart + details summary").click()
+    assert len(small.all(f"#section-{section} .chart + details tbody tr")) >= 1
+
+
+def test_curve_table_has_the_numbers(small: Reader) -> None:
+    small.open("curves", "agnews")
+    small.one("#curves-body details summary").click()
+    rows = [row.split() for row in small.texts("#curves-body tbody tr")]
+    curves = {entrant.label: entrant.curve for entrant in small_board().tables[1].entrants}
+    assert len(rows) == 7
+    for label, *values in rows:
+        assert [float(value) for value in values] == pytest.approx(curves[label], abs=6e-4)
+    assert sum(box.is_selected() for box in small.all("#curve-choice input")) == 5
+
+
+def test_cost_front_of_a_table(small: Reader) -> None:
+    small.open("cost", "agnews")
+    small.choose("#cost-by", "AOPC on agnews")
+    table = small_board().tables[1]
+    aopc = {label: cell.mean or 0.0 for label, cell in table.columns[0].cells.items()}
+    cost = {entrant.label: entrant.forward_equivalents for entrant in table.entrants}
+    front = {a for a in aopc if not any(aopc[b] >= aopc[a] and cost[b] <= cost[a]
+                                        for b in aopc if b != a)}  # fmt: skip
+    small.one("#cost-body details summary").click()
+    rows = [row.split() for row in small.texts("#cost-body tbody tr")]
+    assert {row[0] for row in rows if row[-1] == "yes"} == front
+
+
+def test_ranking_shows_ranks_intervals_and_ties(small: Reader) -> None:
+    ranking = small_board().rankings[1]
+    small.open("ranking")
+    small.choose("#ranked", "faithfulness")
+    rows = small.texts("#ranking-body .beside > div:first-child tbody tr")
+    label, rank = min(ranking.mean_ranks.items(), key=lambda item: item[1])
+    low, high = ranking.ci95[label] or (0, 0)
+    assert rows[0].startswith(label) and len(rows) == 7
+    assert f"{rank:.2f} {low:.2f} to {high:.2f} a" in rows[0]
+    assert "critical difference 6.20" in small.one("#ranking-body").text
+
+
+def test_dark_and_light(small: Reader) -> None:
+    small.open("curves", "agnews")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    small.wait(f"{paper} === 'rgb(255, 255, 255)'")
+    small.one("#theme").click()
+    small.wait(f"{paper} === 'rgb(18, 22, 28)'")
+    assert small.one("#theme").text == "Light"
+    small.wait("document.querySelector('.chart svg') !== null")
+    small.one("#theme").click()
+    small.wait(f"{paper} === 'rgb(255, 255, 255)'")
+
+
+@pytest.mark.parametrize(
+    "section", ["ranking", "results", "curves", "cost", "tests", "examples", "guide"]
+)
+def test_a_phone_scrolls_down_only(small: Reader, section: str) -> None:
+    browser.resize(small.driver, 375, 812)
+    small.open(section, "agnews")
+    if section in ("ranking", "curves", "cost"):
+        small.wait("document.querySelector('.chart svg') !== null")
+    assert small.driver.execute_script("return document.documentElement.scrollWidth") <= 375
+
+
+def test_every_control_has_a_name(small: Reader) -> None:
+    for section in ("ranking", "results", "curves", "cost", "tests", "examples"):
+        small.open(section, "agnews")
+        for control in small.all("select, input, button"):
+            if control.is_displayed():
+                assert control.accessible_name != "", control.get_attribute("outerHTML")
+        headless = "[...document.querySelectorAll('table')].filter((t) => !t.querySelector('th'))"
+        assert small.driver.execute_script(f"return {headless}.length") == 0
+
+
+def test_hostile_text_is_shown_and_does_nothing(chromium: Any, pages: dict[str, Path]) -> None:
+    reader = Reader(chromium, pages["hostile"])
+    chromium.get_log("browser")
+    browser.requests(chromium)
+    for section in ("ranking", "results", "curves", "cost", "tests", "examples", "guide"):
+        reader.open(section)
+        if section in ("ranking", "curves", "cost"):
+            reader.wait("document.querySelector('.chart svg') !== null")
+        assert reader.all("img, iframe, object, svg[onload], main script") == []
+        assert reader.driver.execute_script("return document.scripts.length") == 6
+    reader.open("examples")
+    assert reader.texts("#rationale .token")[:2] == list(HOSTILE[:2])
+    reader.open("results")
+    assert set(HOSTILE[:4]) <= set(reader.texts("#results-table tbody bdi"))
+    # An alert would have made the driver refuse; a blocked script would be in the log.
+    assert [entry["message"] for entry in chromium.get_log("browser")] == []
+    assert browser.requests(chromium) == []
+
+
+def test_a_board_without_records_says_so(chromium: Any, pages: dict[str, Path]) -> None:
+    reader = Reader(chromium, pages["empty"])
+    chromium.get_log("browser")
+    reader.open("ranking")
+    assert reader.one("#ranking-body").text == "There are no records yet."
+    for link in reader.all("#sections a"):
+        link.click()
+    assert [entry["message"] for entry in chromium.get_log("browser")] == []

@@ -1,0 +1,145 @@
+"""Texts, pairs and questions as the model reads them, and batches of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Example
+from faithbench.models.encoding import collate, encode, inputs_of, pad_rows
+from faithbench.testing import tiny
+
+PAIR = Example("p", "good plot", 1, "the film")
+
+
+def test_encode_one_text(tiny_model) -> None:
+    found = encode(tiny_model(), Example("e", "Good films, not greatly", 1))
+    assert found.ids.tolist() == [2, 5, 7, 18, 21, 12, 14, 17, 3]
+    assert found.types.tolist() == [0] * 9
+    assert found.erasable.tolist() == [False] + [True] * 7 + [False]
+    assert found.words.tolist() == [-1, 0, 1, 1, 2, 3, 4, 4, -1]
+    assert found.spans == (
+        *((0, 0), (0, 4), (5, 9), (9, 10), (10, 11)),
+        *((12, 15), (16, 21), (21, 23), (0, 0)),
+    )
+    assert found.word_spans == ((0, 4), (5, 10), (10, 11), (12, 15), (16, 23))
+    assert found.truncated == 0
+    assert (found.ids.dtype, found.types.dtype, found.words.dtype) == (np.int64,) * 3
+
+
+def test_the_pieces_of_a_contraction_are_one_word(tiny_model) -> None:
+    found = encode(tiny_model(), Example("e", "the film's plot", 1))
+    assert found.ids.tolist() == [2, 8, 7, 22, 1, 10, 3]  # `s` alone is unknown
+    assert found.words.tolist() == [-1, 0, 1, 1, 1, 2, -1]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "erasable"), [("text", [1, 2]), ("text_b", [4, 5]), ("both", [1, 2, 4, 5])]
+)
+def test_encode_a_pair(tiny_model, evidence: Any, erasable: list[int]) -> None:
+    found = encode(tiny_model(), PAIR, evidence)
+    assert found.ids.tolist() == [2, 5, 10, 3, 8, 7, 3]
+    assert found.types.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert np.flatnonzero(found.erasable).tolist() == erasable
+    # Words are numbered through both texts; spans count from the start of their own text.
+    assert found.words.tolist() == [-1, 0, 1, -1, 2, 3, -1]
+    assert found.word_spans == ((0, 4), (5, 9), (0, 3), (4, 8))
+    assert found.spans[4:6] == ((0, 3), (4, 8))
+
+
+def test_a_question_comes_before_its_text() -> None:
+    """As published question answerers were trained; words are still numbered text first."""
+    model = tiny.tiny_model("bert", qa=True)
+    found = encode(model, PAIR, "text")
+    assert found.ids.tolist() == [2, 8, 7, 3, 5, 10, 3]
+    assert found.types.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert np.flatnonzero(found.erasable).tolist() == [4, 5]
+    assert found.words.tolist() == [-1, 2, 3, -1, 0, 1, -1]
+    assert found.word_spans == ((0, 4), (5, 9), (0, 3), (4, 8))
+    assert found.spans[4:6] == ((0, 4), (5, 9))
+    long = encode(model, Example("e", words(150), 0, "good film"))
+    assert (len(long.ids), int(long.erasable.sum()), long.truncated) == (64, 59, 91)
+    assert long.ids[1:4].tolist() == [5, 7, 3]
+    with pytest.raises(FaithbenchError, match="its second text leaves no room for the first"):
+        encode(model, Example("e", "good film", 0, words(70)))
+
+
+@pytest.mark.parametrize(("length", "truncated"), [(62, 0), (63, 1), (100, 38), (250, 188)])
+def test_a_long_text_is_cut_and_counted(tiny_model, length: int, truncated: int) -> None:
+    found = encode(tiny_model(), Example("e", words(length), 0))
+    assert len(found.ids) == min(length + 2, 64)
+    assert found.truncated == truncated
+    assert found.ids[-1] == 3, "the last token is still [SEP]"
+
+
+def test_the_first_text_of_a_pair_is_cut_when_it_is_the_evidence(tiny_model) -> None:
+    """Of 64 tokens, three are special and two are the second text: 59 are left."""
+    found = encode(tiny_model(), Example("e", words(100), 0, "good film"))
+    assert (len(found.ids), int(found.erasable.sum()), found.truncated) == (64, 59, 41)
+    assert found.ids[-3:].tolist() == [5, 7, 3]
+    two_pieces = encode(tiny_model(), Example("e", words(150), 0, "good film"))
+    assert (int(two_pieces.erasable.sum()), two_pieces.truncated) == (59, 91)
+
+
+def test_both_texts_of_a_pair_are_cut_when_both_are_evidence(tiny_model) -> None:
+    found = encode(tiny_model(), Example("e", words(100), 0, words(100)), "both")
+    assert (len(found.ids), int(found.erasable.sum()), found.truncated) == (64, 61, 1)
+    assert encode(tiny_model(), PAIR, "both").truncated == 0
+
+
+def test_a_second_text_without_room_for_the_first(tiny_model) -> None:
+    with pytest.raises(
+        FaithbenchError,
+        match=r"example 'e': its second text leaves no room .* 64 tokens of model 'tiny-bert'",
+    ):
+        encode(tiny_model(), Example("e", "good film", 0, words(70)))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("", "no token"), (" \n", "no token"), ("ξψ 語", "only unknown characters")]
+)
+def test_a_text_of_which_the_model_sees_nothing(tiny_model, text: str, found: str) -> None:
+    with pytest.raises(
+        FaithbenchError,
+        match=re.escape(f"example 'e7': model 'tiny-bert' finds {found} in {text!r}; give"),
+    ):
+        encode(tiny_model(), Example("e7", text, 0))
+    assert encode(tiny_model(), Example("e7", f"{text} good", 0)).ids[-2] == 5
+
+
+def test_collate_pads_on_the_right(tiny_model) -> None:
+    model = tiny_model()
+    encodings = [encode(model, e) for e in (Example("a", "bad", 0), PAIR)]
+    batch = collate(model, encodings, [1, 0], [7, 8])
+    assert batch.encodings == tuple(encodings)
+    assert batch.ids.tolist() == [[2, 6, 3, 0, 0, 0, 0], [2, 5, 10, 3, 8, 7, 3]]
+    assert batch.types.tolist() == [[0] * 7, [0, 0, 0, 0, 1, 1, 1]]
+    assert batch.attention.tolist() == [[1, 1, 1, 0, 0, 0, 0], [1] * 7]
+    assert batch.erasable.tolist() == [[i == 1 for i in range(7)], [i in (1, 2) for i in range(7)]]
+    assert (batch.targets.tolist(), batch.seeds) == ([1, 0], (7, 8))
+    assert (batch.ids.dtype, batch.erasable.dtype) == (torch.int64, torch.bool)
+
+
+def test_rows_are_padded_with_the_id_asked_for() -> None:
+    rows = [(np.array([5]), np.array([1])), (np.array([6, 7, 8]), np.array([0, 1, 1]))]
+    ids, types, attention = pad_rows(rows, 9)
+    assert ids.tolist() == [[5, 9, 9], [6, 7, 8]]
+    assert types.tolist() == [[1, 0, 0], [0, 1, 1]]
+    assert attention.tolist() == [[1, 0, 0], [1, 1, 1]]
+
+
+def test_segments_go_only_to_networks_that_know_them(tiny_model) -> None:
+    two = {"input_ids", "attention_mask"}
+    for architecture, names in (("bert", two | {"token_type_ids"}), ("distilbert", two)):
+        network = tiny_model(architecture).network
+        assert set(inputs_of(network, *torch.ones(3, 1, 4, dtype=torch.long))) == names
+
+
+def words(count: int) -> str:
+    """Return so many words of one token each."""
+    return " ".join(f"w{i % 60}" for i in range(count))

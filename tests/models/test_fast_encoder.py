@@ -1,0 +1,128 @@
+"""The shorter way gives the network's own logits, and steps aside where it would not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from faithbench.explainers.passes.capture import embedding_leaf
+from faithbench.models import packed_linear as dense
+from faithbench.models.engine import Engine
+from faithbench.models.fast_encoder import lean_forward
+from faithbench.models.model import Model
+from faithbench.testing import tiny
+from tests.support.builders import in_precision
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "electra"])
+@pytest.mark.parametrize(("dtype", "slack"), [(torch.float32, 2e-6), (torch.float64, 1e-14)])
+def test_logits_are_those_of_the_network(
+    tiny_model, architecture: str, dtype: torch.dtype, slack: float
+) -> None:
+    model = in_precision(tiny_model(architecture, 3), dtype)
+    way = lean_forward(model)
+    assert way is not None
+    ids, types, attention = rows(model)
+    inputs = {"input_ids": ids, "attention_mask": attention}
+    if model.network.config.type_vocab_size > 1:
+        inputs["token_type_ids"] = types
+    wanted = model.network(**inputs).logits
+    with torch.inference_mode():
+        torch.testing.assert_close(way(ids, types, attention), wanted, rtol=0, atol=slack)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "electra"])
+def test_gradients_are_those_of_the_network(tiny_model, architecture: str) -> None:
+    """Two rows of equal tokens, moved apart in embedding space: nothing may be shared."""
+    model = tiny_model(architecture, 3)
+    way = lean_forward(model, differentiable=True)
+    assert way is not None
+    network = model.network
+    ids = torch.tensor([[2, 7, 8, 9, 3]] * 2)
+    types, attention = torch.zeros_like(ids), torch.ones_like(ids)
+    moved = network.get_input_embeddings()(ids).detach()
+    moved = moved + 0.1 * torch.randn(moved.shape, dtype=moved.dtype)
+    found = []
+    for logits_of in (lambda: way(ids, types, attention), lambda: network(input_ids=ids).logits):
+        with embedding_leaf(network, moved) as leaf:
+            logits = logits_of()
+            found.append(torch.autograd.grad(logits[:, 1].sum(), leaf[0])[0])
+    assert not torch.allclose(found[0][0], found[0][1], atol=1e-4)
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("architecture", ["distilbert", "albert", "gpt2"])
+def test_other_architectures_have_none(tiny_model, architecture: str) -> None:
+    assert lean_forward(tiny_model(architecture)) is None
+
+
+def test_half_precision_and_question_answering_have_none(tiny_model) -> None:
+    assert lean_forward(in_precision(tiny_model(), torch.bfloat16)) is None
+    assert lean_forward(tiny.tiny_model(qa=True)) is None
+
+
+def test_a_network_in_training_has_none(tiny_model) -> None:
+    """Its weights are about to change, and its dropout is at work."""
+    model = in_precision(tiny_model(), torch.float32)
+    model.network.train()
+    assert lean_forward(model) is None
+
+
+def test_a_network_that_computes_otherwise_has_none(tiny_model) -> None:
+    model = in_precision(tiny_model(), torch.float32)
+    model.network.bert.encoder.layer[0].output.register_forward_hook(lambda *parts: 2 * parts[2])
+    assert lean_forward(model) is None
+
+
+def test_layers_that_are_not_plain_have_none(tiny_model) -> None:
+    class Scaled(torch.nn.Linear):
+        pass
+
+    model = in_precision(tiny_model(), torch.float32)
+    own = model.network.bert.encoder.layer[0].output
+    own.dense = Scaled(own.dense.in_features, own.dense.out_features)
+    assert lean_forward(model) is None
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_packed_or_not_the_logits_are_the_network_s(
+    tiny_model, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    """Packing depends on the processor, so that a machine by itself would test one of the two."""
+    if packed and not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        pytest.skip("this build of PyTorch cannot pack linear layers")
+    model = in_precision(tiny_model(), torch.float32)
+    monkeypatch.setattr(dense, "packs", lambda weight: packed)
+    lean = lean_forward(model)
+    assert lean is not None
+    ids, types, attention = rows(model)
+    with torch.inference_mode():
+        wanted = model.network(input_ids=ids, token_type_ids=types, attention_mask=attention)
+        torch.testing.assert_close(lean(ids, types, attention), wanted.logits, rtol=0, atol=2e-6)
+
+
+def test_the_engine_takes_it(tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = in_precision(tiny_model(), torch.float32)
+    ids, types, _ = (t[0].numpy() for t in rows(model))
+    engine = Engine(model)
+    monkeypatch.setattr(type(model.network), "forward", None)  # after the probe, never called
+    with pytest.raises(TypeError):
+        engine.log_probabilities([(ids, types)])
+    monkeypatch.undo()
+    engine = Engine(model)
+    assert engine._lean is not None
+    monkeypatch.setattr(type(model.network), "forward", None)
+    assert engine.log_probabilities([(ids, types)]).shape == (1, 2)
+
+
+def rows(model: Model) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Five rows of nine tokens: two alike but for one token, one padded, one of two segments."""
+    draw = torch.Generator().manual_seed(3)
+    ids = torch.randint(5, int(model.network.config.vocab_size), (5, 9), generator=draw)
+    ids[1] = ids[0]
+    ids[1, 4] = int(model.tokenizer.mask_token_id)
+    attention, types = torch.ones_like(ids), torch.zeros_like(ids)
+    ids[2, 6:] = int(model.network.config.pad_token_id)
+    attention[2, 6:] = 0
+    types[3, 5:] = 1
+    return ids, types, attention

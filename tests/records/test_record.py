@@ -1,0 +1,268 @@
+"""Records: one JSON text per record, errors that name the key, older ones upgraded."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.records import record as records
+from faithbench.records.record import dumps, read, write
+from faithbench.records.schema import Record, RowsFacts
+
+SHA = "0" * 64
+METRIC = {
+    "version": 1,
+    "family": "faithfulness",
+    "higher_is_better": True,
+    "mean": 0.25,
+    "ci95": [0.0, 0.5],
+    "n": 2,
+    "skipped": 1,
+    "proxy": False,
+}
+DATA: dict[str, Any] = {
+    "schema": 1,
+    "task": {
+        "name": "sst2",
+        "version": 1,
+        "kind": "classification",
+        "split": "test",
+        "n": 3,
+        "source": "bundled",
+        "data_sha256": SHA,
+        "data_checked": True,
+        "rationale": "proxy",
+        "rationale_share": 0.25,
+        "spans": {"whole": 3, "cut": 1, "lost": 0},
+    },
+    "model": {
+        "name": "tiny",
+        "revision": None,
+        "weights_sha256": SHA,
+        "dtype": "float32",
+        "accuracy": 1,
+        "truncated": 0,
+        "labels": ["négatif", "positive"],
+        "tpr_drop": None,
+        "precision": None,
+    },
+    "explainer": {
+        "name": "random",
+        "package": "faithbench",
+        "version": "0.1.0",
+        "settings": {"on": True, "steps": 1, "rate": 1.0, "mode": "a"},
+        "assets": {"heads.json": SHA},
+        "largest_gap": 0.25,
+    },
+    "seeds": [0],
+    "protocol": {
+        "version": 1,
+        "operator": "mask",
+        "erasure_token": "[MASK]",
+        "long": "truncate",
+        "encoder": None,
+    },
+    "metrics": {"aopc": METRIC},
+    "rows": {"file": "a.jsonl", "sha256": SHA},
+    "cost": {
+        "rows_asked": 9,
+        "distinct_rows": 7,
+        "forwards_per_example": 3,
+        "backwards_per_example": 0,
+        "forward_equivalents_per_example": 3,
+    },
+    "timing": {
+        "alone": 0,
+        "seconds_median": None,
+        "seconds_ci95": None,
+        "peak_memory_bytes": None,
+        "seconds_total": 0.5,
+    },
+    "environment": {
+        "packages": {"numpy": "2.0"},
+        "python": "3.11.7",
+        "platform": "Linux-x86_64",
+        "device": "cpu",
+        "threads": 1,
+    },
+    "source": {"commit": None, "dirty": None},
+}
+
+
+def changed(**parts: Any) -> dict[str, Any]:
+    return {**DATA, **parts}
+
+
+def saved(folder: Path, text: str) -> Path:
+    path = folder / "r.json"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_text_is_canonical() -> None:
+    record = Record.model_validate(DATA)
+    text = dumps(record)
+    assert record.schema_version == 1
+    assert json.loads(text) == DATA
+    assert text.endswith("}\n") and "négatif" in text and "schema_version" not in text
+    assert [line.split('"')[1] for line in text.splitlines() if line.startswith('  "')] == sorted(
+        DATA
+    )
+    assert '"accuracy": 1.0' in text, "a float field is a float, whatever it was made from"
+    assert dumps(Record.model_validate(changed(schema=1))) == text
+
+
+def test_write_read_write_gives_the_same_bytes(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    write(Record.model_validate(DATA), first)
+    record = read(first)
+    write(record, second)
+    assert first.read_bytes() == second.read_bytes()
+    kept = record.explainer.settings
+    assert [(k, type(v)) for k, v in kept.items()] == [
+        ("mode", str),
+        ("on", bool),
+        ("rate", float),
+        ("steps", int),
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json"]
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.dictionaries(st.text(), st.booleans() | st.integers() | finite | st.text()),
+    st.text(),
+    finite,
+    st.tuples(finite, finite) | st.none(),
+)
+def test_any_float_and_text_survives(
+    tmp_path_factory: pytest.TempPathFactory,
+    options: dict[str, bool | int | float | str],
+    token: str,
+    mean: float,
+    ci95: tuple[float, float] | None,
+) -> None:
+    explainer = {**DATA["explainer"], "settings": options}
+    metrics = {token: {**METRIC, "mean": mean, "ci95": ci95}}
+    record = Record.model_validate(changed(explainer=explainer, metrics=metrics))
+    path = tmp_path_factory.getbasetemp() / "any.json"
+    write(record, path)
+    assert read(path) == record
+    assert path.read_bytes() == dumps(read(path)).encode()
+
+
+def test_a_failed_write_keeps_the_old_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, "old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(
+        FaithbenchError, match=r"cannot write record .*r\.json: No space left.*--re"
+    ):
+        write(Record.model_validate(DATA), path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def edit(part: str, key: str, value: object) -> Callable[[], str]:
+    return lambda: json.dumps(changed(**{part: {**DATA[part], key: value}}))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"schema": 1', r"r\.json is not valid JSON: .*line 1 column"),
+        ('{"seed": 1, "seed": 2}', "key 'seed' appears twice"),
+        ('{"seed": NaN}', "NaN is not a number"),
+        ('{"seed": -Infinity}', "-Infinity is not a number"),
+        ('{"seed": 1e999}', "1e999 is not a number"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[1]", "should hold a JSON object"),
+        ("{}", "'schema' should be an integer, found None"),
+        ('{"schema": "1"}', "'schema' should be an integer, found '1'"),
+        ('{"schema": 1.0}', "'schema' should be an integer, found 1.0"),
+        ('{"schema": true}', "'schema' should be an integer, found True"),
+        (
+            '{"schema": 2, "hue": 1}',
+            r"made by a newer faithbench \(schema 2, this one reads up to 1\): upgrade faithbench$",
+        ),
+        ('{"schema": 0}', "has schema 0, which this faithbench cannot upgrade to 1; run the cell"),
+        (edit("task", "hue", 1), r"r\.json: unknown key 'task\.hue'; mend the file"),
+        (edit("task", "n", "3"), r"key 'task\.n': Input should be a valid integer"),
+        (edit("task", "n", -1), r"key 'task\.n': Input should be greater than or equal to 0"),
+        (edit("protocol", "operator", "burn"), r"key 'protocol\.operator': .*'mask', 'delete' or"),
+        (edit("rows", "file", "../a"), r"key 'rows\.file': .*'\.\./a' should be a bare file name"),
+        (edit("metrics", "x", {}), r"key 'metrics\.x\.version': Field required \(and 6 more\)"),
+        (edit("model", "name", "\ud800"), "Invalid JSON"),
+        (lambda: json.dumps(changed(schema_version=1)), "unknown key 'schema_version'"),
+    ],
+)
+def test_a_bad_record_says_what_is_wrong(
+    tmp_path: Path, text: str | Callable[[], str], message: str
+) -> None:
+    with pytest.raises(FaithbenchError, match=message) as caught:
+        read(saved(tmp_path, text if isinstance(text, str) else text()))
+    assert "\n" not in str(caught.value) and "r.json" in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(FaithbenchError, match=r"no record .*none\.json; check the path or run"):
+        read(tmp_path / "none.json")
+    with pytest.raises(FaithbenchError, match=r"cannot read record .*: Is a directory"):
+        read(tmp_path)
+    (tmp_path / "r.json").write_bytes(b"\xff")
+    with pytest.raises(FaithbenchError, match="not valid JSON: 'utf-8' codec"):
+        read(tmp_path / "r.json")
+
+
+def test_older_records_are_upgraded_step_by_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add_seeds(old: dict[str, Any]) -> dict[str, Any]:
+        return {**old, "seeds": [old["start"]]}
+
+    def drop_start(old: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in old.items() if key != "start"}
+
+    monkeypatch.setattr(records, "UPGRADES", {-1: add_seeds, 0: drop_start})
+    old = {key: value for key, value in changed(schema=-1, start=7).items() if key != "seeds"}
+    assert read(saved(tmp_path, json.dumps(old))) == Record.model_validate(changed(seeds=(7,)))
+
+
+def test_records_hold_no_nan_and_stay_as_made() -> None:
+    record = Record.model_validate(DATA)
+    with pytest.raises(ValidationError, match="frozen"):
+        record.seeds = (1,)
+    with pytest.raises(ValidationError, match="finite"):
+        Record.model_validate(changed(timing={"seconds_median": None, "seconds_total": np.nan}))
+    for name in ("", ".", "..", "/a", "b/a", "C:\\a"):
+        with pytest.raises(ValidationError, match="bare file name"):
+            RowsFacts(file=name, sha256=SHA)
+
+
+def test_no_heavy_imports() -> None:
+    code = (
+        "import sys, faithbench.records.rows_writer, faithbench.records.provenance;"
+        "import faithbench.stats.pairwise;"
+        "sys.exit(bool({'torch', 'scipy'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

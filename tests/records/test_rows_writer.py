@@ -1,0 +1,249 @@
+"""The open rows file: what survives a crash, what is refused, equal bytes for equal runs."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import replace_file
+from faithbench.records import rows_writer as checkpoint
+from faithbench.records.rows_file import read_rows, times_path
+from faithbench.records.rows_writer import open_rows
+from tests.support.builders import HEAD, KEY, LINE, line, row
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sst2.random-0.jsonl"
+
+
+def test_reopening_continues(path: Path) -> None:
+    with open_rows(path, KEY) as file:
+        file.append([(row("e1"), 1.0), (row("e2"), 2.0)])
+    with open_rows(path, KEY) as file:
+        assert list(file.done) == ["e1", "e2"] and file.seconds == {"e1": 1.0, "e2": 2.0}
+        file.append([])
+        file.append([(row("e3"), 3.0)])
+    assert path.read_bytes() == HEAD + line("e1") + line("e2") + line("e3")
+    assert read_rows(path) == (row("e1"), row("e2"), row("e3"))
+
+
+def test_torn_tail_at_every_byte(path: Path) -> None:
+    good, last = HEAD + line("e1"), line("e2")
+    for cut in range(len(last)):
+        path.write_bytes(good + last[:cut])
+        times_path(path).write_bytes(b'{"id":"e1","seconds":1.0}\n{"id":"e2","sec')
+        with open_rows(path, KEY) as file:
+            assert path.read_bytes() == good, cut
+            assert list(file.done) == ["e1"] and file.seconds == {"e1": 1.0}
+            file.append([(row("e2"), 2.0)])
+            assert file.seconds == {"e1": 1.0, "e2": 2.0}
+        assert path.read_bytes() == good + last, cut
+        assert times_path(path).read_bytes().endswith(b'1.0}\n{"id":"e2","seconds":2.0}\n')
+
+
+def test_torn_header_at_every_byte(path: Path) -> None:
+    for cut in range(len(HEAD)):
+        path.write_bytes(HEAD[:cut])
+        times_path(path).write_bytes(b"left over")
+        with open_rows(path, KEY) as file:
+            file.append([(row(), 1.0)])
+        assert path.read_bytes() == HEAD + LINE, cut
+        assert times_path(path).read_bytes() == b'{"id":"e1","seconds":1.0}\n'
+
+
+@pytest.mark.parametrize("tail", [b"\0\0\0\n", b"\n", b'{"id":\n', b"\xff\n", b"\0\0\0"])
+def test_a_last_line_of_rubbish_is_dropped(path: Path, tail: bytes) -> None:
+    path.write_bytes(HEAD + LINE + tail)
+    open_rows(path, KEY).close()
+    assert path.read_bytes() == HEAD + LINE
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            HEAD + b'{"id"\n' + LINE,
+            r"line 2 is damaged: Input data was truncated; restore the file or use --f",
+        ),
+        (HEAD + LINE + LINE[:-1] + b"x\n" + b"{", "line 3 is damaged: JSON is malformed: trail"),
+        (HEAD + LINE + LINE, "line 3 is damaged: example 'e1' appears twice"),
+        (HEAD + LINE.replace(b'"id"', b'"ID"'), "line 2 is damaged: Object contains unk.*`ID`"),
+        (HEAD + LINE.replace(b'"id":"e1",', b""), "line 2 is damaged: .* required field `id`"),
+        (HEAD + LINE.replace(b"0.1,", b"NaN,") + LINE, "line 2 is damaged: JSON is malformed"),
+        (HEAD + LINE.replace(b"0.1,", b"1e999,"), r"line 2 is damaged: .*range.*scores.0."),
+        (HEAD + LINE.replace(b":9", b':"9"'), r"line 2 is damaged: .*`int`.*`str`.*rows_asked"),
+        (HEAD + LINE.replace(b":9", b":9.0"), r"line 2 is damaged: .*`int`.*`float`.*rows_asked"),
+        (HEAD + LINE.replace(b":9", b":-9"), r"line 2 is damaged: .*>= 0.*rows_asked"),
+        (HEAD + LINE.replace(b"e1", b"\xff") + LINE, "line 2 is damaged: .*utf-8"),
+        (HEAD + LINE.replace(b"0.1,", b""), "line 2 is damaged: 1 scores for 2 tokens"),
+        (HEAD.replace(b"ab", b"cd") + LINE, "belongs to a run with other settings.*--fresh"),
+        (HEAD.replace(b":1", b":2"), r"newer faithbench \(rows 2, this one reads up to 1\): upgr"),
+        (b'{"faithbench_rows":1}\n', "is not a rows file: its first line is no header; use --fre"),
+        (b"my thesis\n", "is not a rows file"),
+        (b"my thesis", "is not a rows file"),
+    ],
+)
+def test_other_files_are_refused_unless_fresh(path: Path, content: bytes, message: str) -> None:
+    path.write_bytes(content)
+    with pytest.raises(FaithbenchError, match=message) as caught:
+        open_rows(path, KEY)
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == content
+    with open_rows(path, KEY, fresh=True) as file:
+        assert file.done == {} and path.read_bytes() == HEAD
+
+
+def test_an_example_is_written_once(path: Path) -> None:
+    with open_rows(path, KEY) as file:
+        file.append([(row(), 1.0)])
+        for chunk in (["e1"], ["e2", "e2"]):
+            with pytest.raises(FaithbenchError, match=f"already holds example '{chunk[0]}'; give"):
+                file.append([(row(example), 1.0) for example in chunk])
+    assert path.read_bytes() == HEAD + LINE
+
+
+def test_finish_gives_the_bytes_of_an_unbroken_run(path: Path) -> None:
+    order = ["e3", "e1", "e2"]
+    with open_rows(path, KEY) as file:
+        file.append([(row(example), 1.0) for example in order])
+        whole = file.finish([row(example) for example in order])
+    expected = HEAD + line("e3") + line("e1") + line("e2")
+    assert path.read_bytes() == expected and whole == hashlib.sha256(expected).hexdigest()
+    with open_rows(path, KEY, fresh=True) as file:
+        file.append([(row("e2"), 1.0)])
+    times_path(path).write_bytes(b'{"id":"e1","seconds":9.0}\n')  # its row was never written
+    with open_rows(path, KEY) as file:
+        assert file.seconds == {}
+        file.append([(row("e1"), 1.0), (row("e3"), 3.0)])
+        assert file.finish([row(example) for example in order]) == whole
+    assert path.read_bytes() == expected
+    assert times_path(path).read_bytes() == (
+        b'{"id":"e3","seconds":3.0}\n{"id":"e1","seconds":1.0}\n'
+    )
+    with open_rows(path, KEY) as file:
+        again = [file.done[example] for example in order]
+        assert file.finish(again) == whole, "a finished file can be finished again"
+    assert len(list(path.parent.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        (["e1", "e2"], "holds 1 examples but 2 were asked for, 1 of them missing; use --fresh"),
+        ([], "holds 1 examples but 0 were asked for, 0 of them missing"),
+        (["e1", "e1"], "holds 1 examples but 2 were asked for, 0 of them missing"),
+    ],
+)
+def test_finish_needs_exactly_the_examples(path: Path, order: list[str], message: str) -> None:
+    with open_rows(path, KEY) as file:
+        file.append([(row(), 1.0)])
+        with pytest.raises(FaithbenchError, match=message):
+            file.finish([row(example) for example in order])
+    assert path.read_bytes() == HEAD + LINE
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from faithbench.records.rows_writer import open_rows
+from tests.support.builders import KEY, row
+with open_rows(Path(sys.argv[1]), KEY) as file:
+    print("open", flush=True)
+    for number in range(int(sys.argv[2])):
+        file.append([(row(f"{number}{part}"), 1.0) for part in "abc"])
+        print(number, flush=True)
+    sys.stdin.read()
+"""
+
+
+def child(path: Path, chunks: int) -> subprocess.Popen[str]:
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", CHILD, str(path), str(chunks)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe, text=True)
+
+
+def test_a_killed_run_keeps_what_it_acknowledged(path: Path) -> None:
+    with child(path, 10**9) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline().strip() for _ in range(40)]
+        process.kill()
+    assert said == ["open", *map(str, range(39))]
+    with open_rows(path, KEY) as file:
+        kept = list(file.done)
+        everything = [f"{number}{part}" for number in range(len(kept)) for part in "abc"]
+        assert kept == everything[: len(kept)] and len(kept) >= 39 * 3
+        assert set(file.seconds) == set(kept)
+        file.append([(row("last"), 1.0)])
+        file.finish([file.done[example] for example in (*kept, "last")])
+    assert [found.id for found in read_rows(path)] == [*kept, "last"]
+
+
+def test_two_runs_never_write_one_file(path: Path) -> None:
+    busy = r"is being written by another run; wait for it to end or choose .*--results"
+    with child(path, 1) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["open\n", "0\n"]
+        before = path.read_bytes()
+        for fresh in (False, True):
+            with pytest.raises(FaithbenchError, match=busy):
+                open_rows(path, KEY, fresh=fresh)
+        assert path.read_bytes() == before
+        process.kill()
+    with open_rows(path, KEY) as file:
+        assert list(file.done) == ["0a", "0b", "0c"]
+        with pytest.raises(FaithbenchError, match=busy):
+            open_rows(path, KEY)
+
+
+def test_a_file_replaced_while_being_locked_is_opened_anew(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_bytes(HEAD)
+    lock = checkpoint._lock
+
+    def other_run_finishes_first(file: Any) -> bool:
+        monkeypatch.setattr(checkpoint, "_lock", lock)
+        replace_file(path, HEAD + LINE)
+        return lock(file)
+
+    monkeypatch.setattr(checkpoint, "_lock", other_run_finishes_first)
+    with open_rows(path, KEY) as file:
+        assert list(file.done) == ["e1"]
+
+
+def test_a_full_disk_leaves_no_half_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with open_rows(path, KEY) as file:
+        file.append([(row("e1"), 1.0)])
+        before = path.read_bytes(), times_path(path).read_bytes()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(FaithbenchError, match=r"cannot write rows file .*No space left"):
+                file.append([(row("e2"), 1.0)])
+            with pytest.raises(FaithbenchError, match=r"cannot write rows file .*No space left"):
+                file.finish([row("e1")])
+        assert (path.read_bytes(), times_path(path).read_bytes()) == before
+        assert list(file.done) == ["e1"]
+        file.append([(row("e2"), 1.0)])
+    assert path.read_bytes() == HEAD + line("e1") + line("e2")
+
+
+def test_places_and_texts_that_cannot_be_written(path: Path) -> None:
+    with pytest.raises(FaithbenchError, match=r"cannot write rows file .*Is a directory; free"):
+        open_rows(path.parent, KEY)
+    with open_rows(path, KEY) as file:
+        with pytest.raises(FaithbenchError, match="example 'e1': its id or a token is not valid"):
+            file.append([(row(tokens=["\ud800", "b"]), 1.0)])
+        assert file.done == {} and times_path(path).read_bytes() == b""

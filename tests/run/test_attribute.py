@@ -1,0 +1,207 @@
+"""From a batch to attributions: checked, timed and counted."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Batch
+from faithbench.explainers.passes import capture as capturing
+from faithbench.explainers.passes.capture import capture
+from faithbench.explainers.selection import Chosen, find_explainers
+from faithbench.models.model import Model
+from faithbench.run.attribute import attribute, seed_of
+
+TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]
+
+
+@dataclass(frozen=True)
+class Made:
+    """Give the scores that a function makes of the batch."""
+
+    scores: Callable[[Batch], torch.Tensor]
+
+    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+        return self.scores(batch)
+
+
+def made(scores: Callable[[Batch], torch.Tensor]) -> Chosen:
+    return Chosen("made-up", Made(scores))
+
+
+def ascending(batch: Batch) -> torch.Tensor:
+    """Score each token by its place."""
+    return torch.arange(batch.ids.numel(), dtype=torch.float32).view(batch.ids.shape)
+
+
+def test_one_score_per_erasable_token(tiny_model: Any, batch_of: Any) -> None:
+    model = tiny_model("bert")
+    batch = batch_of(model, TEXTS, [1, 0, 1])
+    found = attribute(model, made(ascending), batch)
+    # Rows of 15 tokens, of which the first and the last real one are special.
+    assert [a.scores.tolist() for a in found] == [
+        [1, 2],
+        list(range(16, 29)),
+        list(range(31, 36)),
+    ]
+    assert [a.target for a in found] == [1, 0, 1]
+    assert [a.encoding for a in found] == list(batch.encodings)
+    assert found[0].scores.dtype == np.float64
+    # Special tokens keep theirs, padding goes: some released code ranks them.
+    assert [a.every_score.tolist() for a in found] == [
+        [0, 1, 2, 3],
+        list(range(15, 30)),
+        list(range(30, 37)),
+    ]
+
+
+def test_a_pair_keeps_the_scores_of_its_evidence(tiny_model: Any, batch_of: Any) -> None:
+    model = tiny_model("bert")
+    batch = batch_of(model, ["good film || dull plot"], evidence="text_b")
+    assert [a.scores.tolist() for a in attribute(model, made(ascending), batch)] == [[4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("scores", "shape"),
+    [
+        (lambda batch: torch.zeros(batch.ids.shape[1]), r"\(15,\)"),
+        (lambda batch: torch.zeros(3, 14), r"\(3, 14\)"),
+        (lambda batch: torch.zeros(3, 15, 32), r"\(3, 15, 32\)"),
+    ],
+)
+def test_a_wrong_shape_is_refused(scores: Any, shape: str, tiny_model: Any, batch_of: Any) -> None:
+    model = tiny_model("bert")
+    said = rf"explainer 'made-up' gave scores of shape {shape} for tokens of shape \(3, 15\)"
+    with pytest.raises(FaithbenchError, match=said):
+        attribute(model, made(scores), batch_of(model, TEXTS))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_not_finite_is_refused(
+    value: float, tiny_model: Any, batch_of: Any
+) -> None:
+    model = tiny_model("bert")
+
+    def broken(batch: Batch) -> torch.Tensor:
+        scores = torch.zeros(batch.ids.shape)
+        scores[2, 3] = value
+        return scores
+
+    said = "explainer 'made-up' gave a score that is not finite for example 'e2'"
+    with pytest.raises(FaithbenchError, match=said):
+        attribute(model, made(broken), batch_of(model, TEXTS))
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.sampled_from([math.nan, math.inf, -math.inf]),
+    st.integers(0, 19),
+    st.sampled_from([torch.float32, torch.float64, torch.float16]),
+)
+def test_whichever_score_is_not_finite_names_its_example(
+    tiny_model: Any, batch_of: Any, value: float, place: int, dtype: torch.dtype
+) -> None:
+    """The three texts have 2 + 13 + 5 tokens that may be erased."""
+    model = tiny_model("bert")
+    batch = batch_of(model, TEXTS)
+    scores = torch.zeros(batch.ids.shape, dtype=dtype)
+    row, column = batch.erasable.nonzero()[place].tolist()
+    scores[row, column] = value
+    with pytest.raises(FaithbenchError) as caught:
+        attribute(model, made(lambda _: scores), batch)
+    assert str(caught.value) == (
+        f"explainer 'made-up' gave a score that is not finite for example 'e{row}'; "
+        "scores must be numbers"
+    )
+
+
+def test_special_tokens_and_padding_may_get_any_score(tiny_model: Any, batch_of: Any) -> None:
+    model = tiny_model("bert")
+    batch = batch_of(model, TEXTS)
+    found = attribute(model, made(lambda b: torch.where(b.erasable, 1.0, math.nan)), batch)
+    assert [set(a.scores.tolist()) for a in found] == [{1.0}] * 3
+
+
+def test_an_answer_has_a_pair_of_targets(qa_model: Model, batch_of: Any) -> None:
+    """Start and end are explained apart and added: twice the scores of either."""
+    batch = batch_of(qa_model, ["the good film || is it"], [(5, 6)])
+    (found,) = attribute(qa_model, made(ascending), batch)
+    assert found.target == (5, 6)
+    # [CLS] is it [SEP] the good film [SEP]: the text comes second.
+    assert found.every_score.tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
+    assert found.scores.tolist() == [8, 10, 12]
+    assert found.gap is None
+
+
+def test_a_shared_pass_is_charged_to_each_reader(
+    tiny_model: Any, batch_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that only the passes move: 6 s for the shared one, 3 s for reading it."""
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    run = capturing.run_capture
+
+    def slow(*args: Any) -> Any:
+        now[0] += 6.0
+        return run(*args)
+
+    monkeypatch.setattr(capturing, "run_capture", slow)
+    model = tiny_model("bert")
+    batch = batch_of(model, TEXTS)
+
+    def read(own: Batch) -> torch.Tensor:
+        seen = capture(model, own)
+        now[0] += 3.0
+        return seen.attentions[-1][:, 0, 0]
+
+    for _ in range(3):
+        found = attribute(model, made(read), batch)
+        assert [a.seconds for a in found] == [3.0, 3.0, 3.0]
+        assert [(a.forwards, a.backwards) for a in found] == [(1, 1)] * 3
+    assert now[0] == 6.0 + 3 * 3.0
+
+
+def test_cost_of_known_explainers(tiny_model: Any, batch_of: Any) -> None:
+    model = tiny_model("bert")
+    batch = batch_of(model, TEXTS)
+    costs = {}
+    for chosen in find_explainers("random,attention,lrp-mask:mask=ones"):
+        found = attribute(model, chosen, batch)
+        costs[chosen.name] = {(a.forwards, a.backwards) for a in found}
+        assert all(a.seconds > 0 for a in found)
+    assert costs == {"random": {(0, 0)}, "attention": {(1, 1)}, "lrp-mask": {(2, 2)}}
+
+
+# Seeds
+
+
+def test_seeds_are_stable_numbers() -> None:
+    """The first seven bytes of sha256("<seed>:<id>"), as one number."""
+    assert seed_of(0, "e1") == 0xE3124B369A276C
+    assert seed_of(1, "e1") != seed_of(0, "e1")
+    assert seed_of(0, "e2") != seed_of(0, "e1")
+    # Torch takes seeds below 2^63.
+    assert all(0 <= seed_of(0, str(i)) < 2**56 for i in range(100))
+    assert len({seed_of(s, str(i)) for s in range(10) for i in range(100)}) == 1000
+
+
+def test_the_completeness_gap_is_measured_outside_the_clock(tiny_model: Any, batch_of: Any) -> None:
+    model = tiny_model()
+    batch = batch_of(model, ["good film", "the plot is dull"], [0, 1])
+    (fine,) = find_explainers("integrated-gradients:steps=50")
+    (coarse,) = find_explainers("integrated-gradients:steps=1")
+    (other,) = find_explainers("random")
+    assert all(abs(a.gap) < 1e-9 for a in attribute(model, fine, batch))
+    assert all(abs(a.gap) > 1e-6 for a in attribute(model, coarse, batch))
+    assert [a.gap for a in attribute(model, other, batch)] == [None, None]
+    assert [a.forwards for a in attribute(model, fine, batch)] == [50, 50]

@@ -1,0 +1,72 @@
+"""Hundreds of hostile submissions: each is refused in words, and changes no file."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.submissions.check import Checks, check_submission
+from faithbench.submissions.layout import check_name
+from faithbench.submissions.measure import Bench
+from tests.support.hostile_submissions import NAMES, Hostile, hostile_files, hostile_records
+
+# These follow from the model and its tokens: they are proved where it is loaded.
+BY_MODEL = (
+    "record model.revision", "record model.truncated", "record model.name", "record task.spans",
+    "record task.rationale_share", "record protocol.erasure_token", "record protocol.encoder",
+    "row tokens", "row scores", "row target", "row probability", "row curve", "row rows_asked",
+    "row distinct_rows", "row right",
+)  # fmt: skip
+
+
+def refused(honest: Path, place: Path, case: Hostile, checks: Checks) -> bool:
+    """Make a hostile copy and check it; what is said must fit a line, and nothing may change."""
+    name, change = case
+    folder = place / honest.name
+    shutil.copytree(honest, folder)
+    change(folder)
+    before = snapshot(place)
+    faults = check_submission(folder, checks).faults
+    assert snapshot(place) == before, f"{name}: a file was changed"
+    for fault in faults:
+        line = str(fault)
+        assert line.isprintable() and len(line) < 1200, f"{name}: {line!r}"
+    shutil.rmtree(folder)
+    return bool(faults)
+
+
+def snapshot(place: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def test_files_and_entries(scored: Path, tmp_path: Path) -> None:
+    cases = list(hostile_files())
+    taken = [c[0] for c in cases if not refused(scored, tmp_path, c, Checks(None, tmp_path))]
+    assert taken == []
+    assert len(cases) > 80
+
+
+def test_records_and_rows(scored: Path, tmp_path: Path, bench: Bench) -> None:
+    cases = list(hostile_records(scored))
+    taken = [c for c in cases if not refused(scored, tmp_path, c, Checks(None, tmp_path))]
+    unproved = [name for name, _ in taken if not name.startswith(BY_MODEL)]
+    assert unproved == []
+    assert len(cases) > 500
+    assert len(taken) < 40
+    kept = tmp_path / "kept"
+    place = tmp_path / "again"
+    place.mkdir()
+    checks = Checks(None, kept, len(bench.encodings), lambda data, name, revision: bench)
+    one_of_each = {name.rpartition(" ")[0]: (name, change) for name, change in taken}.values()
+    assert [case[0] for case in one_of_each if not refused(scored, place, case, checks)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names(name: str) -> None:
+    with pytest.raises(FaithbenchError) as caught:
+        check_name(name)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300

@@ -1,0 +1,63 @@
+"""Records with their rows in a results folder, made up without a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from faithbench.records.record import write
+from faithbench.records.rows import to_header, to_line
+from faithbench.records.schema import Record
+from faithbench.stats.summaries import summarise
+from tests.records.test_record import DATA, METRIC
+from tests.support.builders import KEY, row
+
+Values = Mapping[str, Sequence[float | None]]
+UP = {"aopc": True, "agreement": True, "iou_semantic": True, "lodds": False, "fi_entropy": None}
+
+
+def store(
+    folder: Path,
+    stem: str,
+    values: Values,
+    *,
+    ids: Sequence[str] | None = None,
+    settings: dict[str, Any] | None = None,
+    version: int = 1,
+    seeds: tuple[int, ...] = (0,),
+    **parts: dict[str, Any],
+) -> Path:
+    """Write a record named `<stem>` of the explainer that its name begins with.
+
+    `parts` change fields of the record's parts: `task={"split": "dev"}`.
+    """
+    n = len(next(iter(values.values())))
+    names = list(ids or (f"e{i}" for i in range(n)))
+    rows = [
+        row(name, tokens=["a", name], values={key: own[i] for key, own in values.items()})
+        for i, name in enumerate(names)
+    ]
+    data = to_header(KEY) + b"".join(to_line(one) for one in rows)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{stem}.rows.jsonl").write_bytes(data)
+    digest = hashlib.sha256(data).hexdigest()
+    explainer = {"name": stem.split("-", maxsplit=1)[0], "settings": settings or {}}
+    changes: dict[str, dict[str, Any]] = {
+        **parts,
+        "task": {"n": n, **parts.get("task", {})},
+        "explainer": {**explainer, "assets": {}, **parts.get("explainer", {})},
+        "rows": {"file": f"{stem}.rows.jsonl", "sha256": digest},
+    }
+    made = {key: {**DATA[key], **change} for key, change in changes.items()}
+    metrics = {key: _facts(key, own, version) for key, own in values.items()}
+    path = folder / f"{stem}.json"
+    write(Record.model_validate({**DATA, **made, "seeds": seeds, "metrics": metrics}), path)
+    return path
+
+
+def _facts(name: str, values: Sequence[float | None], version: int) -> dict[str, Any]:
+    mean, interval, n, skipped = summarise(values)
+    told = {"mean": mean, "ci95": interval, "n": n, "skipped": skipped}
+    return {**METRIC, **told, "version": version, "higher_is_better": UP[name]}

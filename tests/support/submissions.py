@@ -1,0 +1,51 @@
+"""One small bench, and submissions that were measured on it, for all tests of this folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faithbench.data.dataset import load_dataset
+from faithbench.data.tasks import load_task
+from faithbench.submissions.entry import read_entry
+from faithbench.submissions.measure import Bench, bench_of, score_attributions
+from faithbench.submissions.scaffold import new_submission
+
+N = 4
+
+
+@pytest.fixture(scope="session")
+def bench() -> Bench:
+    """Four bundled sentences and the bundled model."""
+    from faithbench.models.model import load_model
+
+    task = load_task("sst2")
+    model = load_model("bundled:sst2", labels=task.labels, kind=task.kind, device="cpu")
+    return bench_of(load_dataset(task, source="bundled", limit=N), model)
+
+
+@pytest.fixture(scope="session")
+def scored(tmp_path_factory: Any, bench: Bench) -> Path:
+    """A submission of attributions with its record: look, but do not touch."""
+    folder = new_submission(tmp_path_factory.mktemp("scored"), "my-w", "attributions")
+    path = folder / "scores" / "sst2.jsonl"
+    ids = {example.id for example in bench.data.examples}
+    kept = [line for line in path.read_text().splitlines() if json.loads(line)["id"] in ids]
+    path.write_text("".join(f"{line}\n" for line in kept))
+    score_attributions(folder, read_entry(folder), bench, lambda *_: None)
+    return folder
+
+
+@pytest.fixture
+def copy(scored: Path, tmp_path: Path) -> Callable[[], Path]:
+    """Copy that submission, to be changed."""
+
+    def make() -> Path:
+        return Path(shutil.copytree(scored, tmp_path / "my-w"))
+
+    return make

@@ -1,0 +1,124 @@
+"""A training that is put down goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from faithbench.training.saving import Place, forget_checkpoint, load_checkpoint, save_checkpoint
+
+
+def test_nothing_saved_changes_nothing(tmp_path: Path) -> None:
+    network, optimizer = start()
+    before = [p.clone() for p in network.parameters()]
+    assert load_checkpoint(tmp_path, dict(network.named_parameters()), optimizer) == Place()
+    assert all(torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))
+    assert len(optimizer.state) == 0
+
+
+def test_a_continued_training_equals_an_uninterrupted_one(tmp_path: Path) -> None:
+    whole, steady = start()
+    train(whole, steady, range(6))
+    first, optimizer = start()
+    train(first, optimizer, range(3))
+    save_checkpoint(tmp_path, dict(first.named_parameters()), optimizer, Place((0.5, 0.75), 7))
+    second, restored = start(seed=9)
+    assert not torch.equal(second.weight, first.weight)
+    found = load_checkpoint(tmp_path, dict(second.named_parameters()), restored)
+    assert found == Place((0.5, 0.75), 7)
+    assert torch.equal(second.weight, first.weight) and torch.equal(second.bias, first.bias)
+    train(second, restored, range(3, 6))
+    assert torch.equal(second.weight, whole.weight) and torch.equal(second.bias, whole.bias)
+    # The moments matter: without them the same three steps end elsewhere.
+    forgetful = torch.optim.AdamW(first.parameters(), lr=0.1)
+    train(first, forgetful, range(3, 6))
+    assert (first.weight - whole.weight).abs().max() > 1e-3
+
+
+def test_the_file_holds_weights_moments_and_history(tmp_path: Path) -> None:
+    network, optimizer = start()
+    train(network, optimizer, range(2))
+    save_checkpoint(tmp_path, dict(network.named_parameters()), optimizer, Place((0.25,)))
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.safetensors"]
+    with safe_open(tmp_path / "checkpoint.safetensors", framework="pt") as file:
+        assert set(file.keys()) == {
+            f"{part}/{name}"
+            for part in ("weight", "exp_avg", "exp_avg_sq", "step")
+            for name in ("weight", "bias")
+        } | {"random/cpu"}
+        assert file.get_tensor("step/bias").item() == 2
+        assert torch.equal(file.get_tensor("weight/bias"), network.bias)
+        moment = optimizer.state[network.weight]["exp_avg_sq"]
+        assert torch.equal(file.get_tensor("exp_avg_sq/weight"), moment)
+        assert json.loads(file.metadata()["history"]) == [0.25]
+        assert file.metadata()["batch"] == "0"
+    forget_checkpoint(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_random_numbers_go_on_where_they_were(tmp_path: Path) -> None:
+    """Dropout inside an epoch must draw what it would have drawn."""
+    network, optimizer = start()
+    parameters = dict(network.named_parameters())
+    torch.manual_seed(5)
+    torch.rand(3)
+    save_checkpoint(tmp_path, parameters, optimizer, Place((), 3))
+    expected = torch.rand(4)
+    torch.manual_seed(6)
+    assert load_checkpoint(tmp_path, parameters, optimizer) == Place((), 3)
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_a_weight_without_moments_is_kept_all_the_same(tmp_path: Path) -> None:
+    """A part of a network that no batch has used yet has no moments."""
+    network, optimizer = start()
+    parameters = dict(network.named_parameters())
+    save_checkpoint(tmp_path, parameters, optimizer, Place())
+    other, restored = start(seed=1)
+    load_checkpoint(tmp_path, dict(other.named_parameters()), restored)
+    assert torch.equal(other.weight, network.weight)
+    assert restored.state[other.weight] == {}
+
+
+def test_the_last_state_is_replaced_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, optimizer = start()
+    parameters = dict(network.named_parameters())
+    train(network, optimizer, range(1))
+    save_checkpoint(tmp_path, parameters, optimizer, Place((0.25,)))
+    kept = network.weight.detach().clone()
+    train(network, optimizer, range(1, 2))
+
+    def killed(tensors: object, path: Path, metadata: object) -> None:
+        path.write_bytes(b"half a file")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("safetensors.torch.save_file", killed)
+        with pytest.raises(KeyboardInterrupt):
+            save_checkpoint(tmp_path, parameters, optimizer, Place((0.25, 0.5)))
+    assert load_checkpoint(tmp_path, parameters, optimizer) == Place((0.25,))
+    assert torch.equal(network.weight, kept)
+    save_checkpoint(tmp_path, parameters, optimizer, Place((0.25, 0.75)))
+    assert load_checkpoint(tmp_path, parameters, optimizer) == Place((0.25, 0.75))
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.safetensors"]
+
+
+def start(seed: int = 0) -> tuple[torch.nn.Linear, torch.optim.AdamW]:
+    torch.manual_seed(seed)
+    network = torch.nn.Linear(3, 2)
+    return network, torch.optim.AdamW(network.parameters(), lr=0.1)
+
+
+def train(network: torch.nn.Linear, optimizer: torch.optim.AdamW, steps: range) -> None:
+    for step in steps:
+        draw = torch.Generator().manual_seed(step)
+        loss = network(torch.randn(4, 3, generator=draw)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
