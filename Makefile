@@ -16,6 +16,7 @@ test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # Hours of CPU the first time; what is done is not done again, and a killed run continues.

@@ -22,7 +22,7 @@ from tabulate import tabulate
 from transformers import BertConfig, BertForSequenceClassification
 
 from faithbench.core.erasure import erase_tokens
-from faithbench.core.types import Answers, Attribution, Bools, Encoding
+from faithbench.core.types import Attribution, Bools, Encoding, Outputs
 from faithbench.data.dataset import load_dataset
 from faithbench.data.tasks import load_task
 from faithbench.metrics.registry import Metric, find_metrics
@@ -41,11 +41,11 @@ class Texts:
 
     name: str
     attributions: list[Attribution]
-    log_f: list[float]
+    log_probability: list[float]
 
     def first(self, count: int) -> Texts:
         """Return the first texts alone."""
-        return Texts(self.name, self.attributions[:count], self.log_f[:count])
+        return Texts(self.name, self.attributions[:count], self.log_probability[:count])
 
     @property
     def title(self) -> str:
@@ -110,7 +110,7 @@ def _texts(
         Attribution(e, p.target, draw.normal(size=len(e.ids)), 0, 0, 0)
         for e, p in zip(encodings, said, strict=True)
     ]
-    return Texts({"sst2": "SST", "imdb": "IMDb"}[task], found, [p.log_f for p in said])
+    return Texts({"sst2": "SST", "imdb": "IMDb"}[task], found, [p.log_probability for p in said])
 
 
 def _again(model: Model, texts: Texts) -> Texts:
@@ -120,7 +120,7 @@ def _again(model: Model, texts: Texts) -> Texts:
         Attribution(a.encoding, p.target, a.every_score, 0, 0, 0)
         for a, p in zip(texts.attributions, said, strict=True)
     ]
-    return Texts(texts.name, found, [p.log_f for p in said])
+    return Texts(texts.name, found, [p.log_probability for p in said])
 
 
 def _bert_base(small: Model) -> Model:
@@ -132,9 +132,9 @@ def _bert_base(small: Model) -> Model:
 def _ours(model: Model, texts: Texts, metrics: Sequence[Metric], budget: int = 2048) -> Engine:
     """Score all texts as a run does: 16 at a time through one engine."""
     engine = Engine(model, budget)
-    for start in range(0, len(texts.log_f), 16):
+    for start in range(0, len(texts.log_probability), 16):
         part = slice(start, start + 16)
-        score(engine, texts.attributions[part], texts.log_f[part], metrics, "mask")
+        score(engine, texts.attributions[part], texts.log_probability[part], metrics, "mask")
         engine.forget()
     return engine
 
@@ -164,7 +164,7 @@ def _gemm_share(name: str, model: Model, texts: Texts) -> list[Line]:
     finally:
         Engine._compute = count
     full, done = (sum(_flops(model, n, whole) for n in lengths) for whole in (True, False))
-    each = f"{seconds / len(texts.log_f):.3f}"
+    each = f"{seconds / len(texts.log_probability):.3f}"
     said = f"{full / seconds / rate:.0%} of {rate / 1e9:.0f} GFLOP/s"
     less = f"{done / seconds / rate:.0%}"
     return [
@@ -201,35 +201,35 @@ def _plainer_ways(name: str, model: Model, texts: Texts) -> list[Line]:
 
 
 def _line(what: str, texts: Texts, ours: float, theirs: float) -> Line:
-    n = len(texts.log_f)
+    n = len(texts.log_probability)
     return what, texts.title, f"{ours / n:.3f}", f"{theirs / n:.3f}", f"{theirs / ours:.2f}"
 
 
 def _plainly(model: Model, texts: Texts, metrics: Sequence[Metric], size: int) -> None:
     """Run the network itself on each metric's rows of each text, `size` at a time."""
     token = model.erasure_id("mask")
-    for attribution, log_f in zip(texts.attributions, texts.log_f, strict=True):
-        case = case_of(attribution, log_f)
+    for attribution, log_probability in zip(texts.attributions, texts.log_probability, strict=True):
+        case = case_of(attribution, log_probability)
         for metric in metrics:
             plan, kept, falls = metric.rows(case), [], []
             for start in range(0, len(plan), size):
                 answers = _run(model, attribution, plan[start : start + size], token)
-                falls.append(answers.log_f)
+                falls.append(answers.log_probability)
                 kept.append(answers.kept)
                 if metric.enough and metric.enough(answers):
                     break
             if falls:
-                metric.value(case, Answers(np.concatenate(falls), np.concatenate(kept)))
+                metric.value(case, Outputs(np.concatenate(falls), np.concatenate(kept)))
 
 
-def _run(model: Model, attribution: Attribution, keeps: Bools, token: int) -> Answers:
+def _run(model: Model, attribution: Attribution, keeps: Bools, token: int) -> Outputs:
     rows = [erase_tokens(attribution.encoding, keep, "mask", token) for keep in keeps]
     ids, types = (torch.tensor(np.stack(part)) for part in zip(*rows, strict=True))
     with torch.inference_mode():
         inputs = inputs_of(model.network, ids, types, torch.ones_like(ids))
         found = model.network(**inputs).logits.double().log_softmax(-1).numpy()
     target = attribution.target
-    return Answers(found[:, target], found.argmax(1) == target)
+    return Outputs(found[:, target], found.argmax(1) == target)
 
 
 def _peers(model: Model, texts: Texts, ferret: str | None, interpreto: str | None) -> list[Line]:
@@ -257,7 +257,9 @@ def _growth(model: Model, folder: Path) -> str:
     order = np.random.default_rng(1).permutation(200)
     for count in (25, 50, 100, 200):
         some = sorted(order[:count], key=lambda i: len(every.attributions[i].encoding.ids))
-        texts = Texts("SST", [every.attributions[i] for i in some], [every.log_f[i] for i in some])
+        texts = Texts(
+            "SST", [every.attributions[i] for i in some], [every.log_probability[i] for i in some]
+        )
         engine = _ours(model, texts, metrics)
         seconds = min(_timed(lambda t=texts: _ours(model, t, metrics)) for _ in range(2))
         per_row = 1000 * seconds / engine.distinct

@@ -32,7 +32,7 @@ from faithbench.stats.summaries import summarise
 
 EXAMPLES, SCORED, TOKENS = 200, 40, 25
 ALLOWED = 5.0
-CHOSEN = [m for m in METRICS.values() if m.family != "speed" and not m.on_request][:20]
+CHOSEN = [m for m in METRICS.values() if m.family != "speed" and not m.opt_in][:20]
 VARIANTS = ["", ":steps=10"]
 
 

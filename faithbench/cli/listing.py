@@ -89,8 +89,8 @@ def show_metrics() -> None:
     for family in FAMILIES:
         table.add_row(Text(family, style="bold"))
         own = [metric for metric in METRICS.values() if metric.family == family]
-        for metric in sorted(own, key=lambda m: m.on_request):
-            request = " Runs if it is named." if metric.on_request else ""
+        for metric in sorted(own, key=lambda m: m.opt_in):
+            request = " Runs if it is named." if metric.opt_in else ""
             version = f" Version {metric.version}." if metric.version > 1 else ""
             table.add_row(
                 f" {metric.name}",

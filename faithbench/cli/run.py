@@ -42,12 +42,12 @@ def comparison_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     tested = [line for line in lines if line.adjusted is not None]
     mcnemar = any(line.test.name == "McNemar" for line in tested)
     yield (
-        f"\n{outcomes[0].chosen.label} against the others (Wilcoxon signed-rank"
+        f"\n{outcomes[0].selected.label} against the others (Wilcoxon signed-rank"
         f"{', for 0/1 metrics exact McNemar' if mcnemar else ''}; "
         f"p after Holm over {len(tested)} tests):"
     )
     for outcome in outcomes[1:]:
-        own = [line for line in lines if line.other == outcome.chosen.label]
+        own = [line for line in lines if line.other == outcome.selected.label]
         clear = [line for line in own if line.adjusted is not None and line.adjusted < ALPHA]
         parts = {
             "better": [_said(line) for line in clear if line.better],
@@ -57,7 +57,7 @@ def comparison_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
             ],
             **_untested(own),
         }
-        yield f"  {outcome.chosen.label}"
+        yield f"  {outcome.selected.label}"
         for verdict, said in parts.items():
             if said:
                 text = f"{verdict}: {', '.join(said)}"
@@ -78,7 +78,7 @@ def _lines(outcomes: Sequence[Outcome]) -> list[_Line]:
     return [
         _Line(
             name,
-            other.chosen.label,
+            other.selected.label,
             test,
             None if test.p is None else next(adjusted),
             None if test.effect == 0 else (test.effect > 0) == facts[name].higher_is_better,
@@ -105,7 +105,7 @@ def show_examples(
 ) -> None:
     """Print heat maps of a few examples, spread over the data."""
     console.print(
-        f"\n{outcome.chosen.label} on {min(count, len(outcome.rows))} of the examples "
+        f"\n{outcome.selected.label} on {min(count, len(outcome.rows))} of the examples "
         "(orange for the prediction, blue against):",
         highlight=False,
     )
@@ -133,7 +133,7 @@ def run_command(request: Request) -> None:
         from faithbench.run.loop import run
     with progress_on(console) as progress:
         outcomes = run(job, progress)
-    for table in results_tables([(o.chosen.label, o.record) for o in outcomes]):
+    for table in results_tables([(o.selected.label, o.record) for o in outcomes]):
         console.print(table)
     console.print(caption(outcomes[0].record), style="dim", highlight=False)
 

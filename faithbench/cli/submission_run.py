@@ -24,7 +24,7 @@ from faithbench.submissions.score_files import read_scores, score_file
 if TYPE_CHECKING:
     from faithbench.models.model import Model
     from faithbench.run.finish import Outcome
-    from faithbench.submissions.measure import Bench
+    from faithbench.submissions.measure import Setup
 
 
 MOST_FAULTS = 20
@@ -119,18 +119,18 @@ def check_command(
     *, folders: Sequence[str], root: Path, data: Path | None, sample: int, no_model: bool
 ) -> None:
     """Prove submissions; each fault is one line."""
-    from faithbench.core.files import workplace
+    from faithbench.core.files import temporary_folder
     from faithbench.submissions.check import Checks, check_submission
 
     console = Console(highlight=False, soft_wrap=True)
 
-    def bench_of(data: Dataset, name: str, revision: str | None) -> Bench:
+    def setup_of(data: Dataset, name: str, revision: str | None) -> Setup:
         return _bench(name, revision, data)
 
     wanted = submissions(folders, root)
     failed = 0
-    with workplace() as kept:
-        checks = Checks(data, kept, sample, None if no_model else bench_of)
+    with temporary_folder() as kept:
+        checks = Checks(data, kept, sample, None if no_model else setup_of)
         for folder in wanted:
             found = check_submission(folder, checks)
             for fault in found.faults[:MOST_FAULTS]:
@@ -179,10 +179,10 @@ def _is_of(folder: Path, kind: str) -> bool:
         return True
 
 
-def _bench(name: str, revision: str | None, dataset: Dataset) -> Bench:
-    from faithbench.submissions.measure import bench_of
+def _bench(name: str, revision: str | None, dataset: Dataset) -> Setup:
+    from faithbench.submissions.measure import setup_of
 
-    return bench_of(dataset, _model(name, revision, dataset.task.labels, dataset.task.kind))
+    return setup_of(dataset, _model(name, revision, dataset.task.labels, dataset.task.kind))
 
 
 @cache
@@ -207,7 +207,7 @@ def _each(console: Console, folders: Sequence[Path], kind: str, work: Work) -> N
             console.print(Text(f"failed: {said}", style="red"), soft_wrap=True)
             continue
         for outcome in outcomes:
-            for table in results_tables([(outcome.chosen.label, outcome.record)]):
+            for table in results_tables([(outcome.selected.label, outcome.record)]):
                 console.print(table)
             console.print(caption(outcome.record), style="dim", highlight=False)
             console.print(f"record: {outcome.path}", highlight=False, markup=False, soft_wrap=True)

@@ -114,7 +114,7 @@ def heads_command(
         HeadStatistics,
         cached_heads,
         count_heads,
-        select,
+        masks_at,
         write_heads,
     )
     from faithbench.models.encoding import shortened
@@ -153,7 +153,7 @@ def heads_command(
         table.add_row(
             kind,
             *(f"{xi:g}" for xi in pair),
-            str(count_heads(select(facts, *pair))),
+            str(count_heads(masks_at(facts, *pair))),
             "-" if score is None else f"{score:.4f}",
         )
     console.print(table)

@@ -99,7 +99,7 @@ def digest_of(facts: object) -> str:
 
 
 @contextmanager
-def workplace() -> Iterator[Path]:
+def temporary_folder() -> Iterator[Path]:
     """Yield a temporary folder, and remove whatever it then holds."""
     folder = Path(tempfile.mkdtemp(prefix="faithbench-"))
     try:

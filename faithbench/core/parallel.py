@@ -16,7 +16,7 @@ _inherited: list[Any] = []
 """In a worker: the work and its items. They need not be sent, since a fork has them."""
 
 
-def spread(
+def map_in_processes(
     work: Callable[[Item], Result], items: Sequence[Item], processes: int | None = None
 ) -> list[Result]:
     """Return the work's result for each item, in their order; an error is that of the first.

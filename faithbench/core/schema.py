@@ -20,7 +20,7 @@ class Facts(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-def explain(error: ValidationError) -> str:
+def describe_error(error: ValidationError) -> str:
     """Say in one line which key of a file is wrong, and how."""
     first, *others = error.errors()
     key = ".".join(str(part) for part in first["loc"])

@@ -67,7 +67,7 @@ class Batch:
     """Several encodings, padded on the right, with the class to explain for each.
 
     Tensors have one row per example. `seeds` holds one number per example, derived from
-    the run's seed and the example's id, for explainers that draw at random. `head` names the
+    the run's seed and the example's id, for explainers that draw at random. `output` names the
     output that `targets` index: "logits", or "start_logits" and "end_logits" of a question
     answering model, whose classes are the token positions.
     """
@@ -79,7 +79,7 @@ class Batch:
     erasable: torch.Tensor
     targets: torch.Tensor
     seeds: tuple[int, ...]
-    head: str = "logits"
+    output: str = "logits"
 
 
 Target = int | tuple[int, int]
@@ -110,20 +110,20 @@ class Attribution:
 
 
 @dataclass(frozen=True)
-class Answers:
+class Outputs:
     """What the model makes of some inputs: one entry per input.
 
-    `log_f` is ln f, the log-probability of what the model predicts on the full input (of an
+    `log_probability` is ln f, that of what the model predicts on the full input (of an
     answer: of its start and of its end, added); `kept` says whether it still predicts that.
     """
 
-    log_f: Floats
+    log_probability: Floats
     kept: Bools
 
     @property
-    def f(self) -> Floats:
+    def probability(self) -> Floats:
         """The probability of what the model predicts on the full input."""
-        return np.exp(self.log_f)
+        return np.exp(self.log_probability)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Case:
     """What a metric sees of one example.
 
     `scores` are those of the n tokens that may be erased, and `places` their positions in the
-    input; `log_f` is ln f of the full input. `every_score` has a score for each token of the
+    input; `log_probability` is ln f of the full input. `every_score` scores each token of the
     input, the special ones included: what some released code ranks. `evidence` lists the
     positions that have a say: the places, and those of a predicted answer, which may not be
     erased. `gold` marks the tokens of each accepted answer. `bounds` are the lowest and the
@@ -140,7 +140,7 @@ class Case:
 
     scores: Floats
     places: Ints
-    log_f: float
+    log_probability: float
     every_score: Floats
     evidence: Ints
     gold: tuple[Bools, ...] = ()
@@ -152,9 +152,9 @@ class Case:
         return len(self.scores)
 
     @property
-    def f(self) -> float:
+    def probability(self) -> float:
         """The probability of the prediction on the full input."""
-        return math.exp(self.log_f)
+        return math.exp(self.log_probability)
 
     @cached_property
     def order(self) -> Ints:

@@ -13,7 +13,7 @@ from faithbench.core.types import Example
 from faithbench.data.examples import parse_examples
 from faithbench.data.hub import hub_reachable
 from faithbench.data.hub_rows import dataset_cached, hub_rows
-from faithbench.data.jsonl import choose, file_digest, read_rows, share_of
+from faithbench.data.jsonl import file_digest, read_rows, sample_by_digest, share_of
 from faithbench.data.task_schema import Rationale, Source
 from faithbench.data.tasks import SOURCES, Placed, Task
 
@@ -98,7 +98,7 @@ def _from_file(
 def _examples(
     task: Task, source: Source, split: str, rows: Iterable[Placed], limit: int | None
 ) -> tuple[Example, ...]:
-    examples = choose(parse_examples(task, rows), limit)
+    examples = sample_by_digest(parse_examples(task, rows), limit)
     if not examples:
         raise FaithbenchError(f"split {split!r} of {task.name} from {source} holds no rows")
     return examples

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Example
-from faithbench.data.task_schema import Derived
+from faithbench.data.task_schema import SplitByDigest
 from faithbench.data.tasks import Placed
 
 
@@ -54,7 +54,7 @@ def _unreadable(path: Path, error: Exception) -> FaithbenchError:
     return FaithbenchError(f"cannot read {path} as JSON lines in UTF-8: {reason}; fetch it again")
 
 
-def share_of(rows: Iterable[Placed], derived: Derived, split: str) -> Iterator[Placed]:
+def share_of(rows: Iterable[Placed], derived: SplitByDigest, split: str) -> Iterator[Placed]:
     """Yield the rows that belong to one of the splits a file is cut into."""
     for place, row in rows:
         value = row.get(derived.by) if isinstance(row, dict) else None
@@ -67,7 +67,7 @@ def share_of(rows: Iterable[Placed], derived: Derived, split: str) -> Iterator[P
             yield place, row
 
 
-def choose(examples: Iterable[Example], limit: int | None) -> tuple[Example, ...]:
+def sample_by_digest(examples: Iterable[Example], limit: int | None) -> tuple[Example, ...]:
     """Take `limit` examples by the digest of their ids alone, in the order of the file.
 
     So a larger limit contains a smaller one, and the labels keep their shares on average. Of

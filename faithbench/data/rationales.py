@@ -12,15 +12,15 @@ from faithbench.data.words import word_spans
 
 
 @dataclass(frozen=True)
-class Reading:
+class Coverage:
     """How many rationale spans a model reads: whole, up to where its window ends, not at all."""
 
     whole: int = 0
     cut: int = 0
     lost: int = 0
 
-    def __add__(self, other: Reading) -> Reading:
-        return Reading(self.whole + other.whole, self.cut + other.cut, self.lost + other.lost)
+    def __add__(self, other: Coverage) -> Coverage:
+        return Coverage(self.whole + other.whole, self.cut + other.cut, self.lost + other.lost)
 
     def __str__(self) -> str:
         total = self.whole + self.cut + self.lost
@@ -67,7 +67,7 @@ def hulls(pieces: Sequence[Span], spans: Sequence[Span]) -> tuple[Span | None, .
     return tuple(found)
 
 
-def reading(encoding: Encoding) -> Reading:
+def reading(encoding: Encoding) -> Coverage:
     """Count the rationale spans of an example by how much of them the model reads."""
     inside = np.flatnonzero(_in_text(encoding))
     end = max((encoding.spans[token][1] for token in inside), default=0)
@@ -76,12 +76,12 @@ def reading(encoding: Encoding) -> Reading:
         # White space at the end of a span is read by no model, and missed by none.
         last = start + len(encoding.example.text[start:stop].rstrip())
         counts["whole" if last <= end else "cut" if start < end else "lost"] += 1
-    return Reading(**counts)
+    return Coverage(**counts)
 
 
-def readings(encodings: Iterable[Encoding]) -> Reading:
+def rationale_coverage(encodings: Iterable[Encoding]) -> Coverage:
     """Sum up what a model reads of the rationales of several examples."""
-    return sum((reading(encoding) for encoding in encodings), Reading())
+    return sum((reading(encoding) for encoding in encodings), Coverage())
 
 
 def _in_text(encoding: Encoding) -> Bools:

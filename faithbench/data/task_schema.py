@@ -26,7 +26,7 @@ CONVERTED = "refs/convert/parquet"
 Revision = Annotated[str, Field(pattern=rf"^([0-9a-f]{{40}}|{CONVERTED})$")]
 
 
-class Derived(Closed):
+class SplitByDigest(Closed):
     """Several splits out of one file: a row goes where the digest of its field `by` says.
 
     Rows that agree in that field (one article, one premise, one text) stay together, and
@@ -62,7 +62,7 @@ class FolderSource(Closed):
 
     name: Plain
     splits: dict[Split, Plain] = Field(min_length=1)
-    derive: dict[Plain, Derived] = Field(default_factory=dict)
+    derive: dict[Plain, SplitByDigest] = Field(default_factory=dict)
     rows: dict[Split, Count] = Field(default_factory=dict)
     get: str = ""
     sha256: dict[Plain, Sha256] = Field(default_factory=dict)

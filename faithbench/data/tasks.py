@@ -13,12 +13,12 @@ from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.schema import Closed
 from faithbench.data.task_schema import (
     BundledSource,
-    Derived,
     FolderSource,
     HubSource,
     ModelRef,
     Rationale,
     Source,
+    SplitByDigest,
     Text,
 )
 
@@ -134,7 +134,7 @@ def _fault(details: ErrorDetails) -> str:
     key = f"key {'.'.join(location)!r}"
     table = _TABLES[location[0]] if len(location) > 1 and location[0] in _TABLES else Task
     if location[:2] == ["folder", "derive"]:
-        table = Derived
+        table = SplitByDigest
     if details["type"] == "missing":
         field = table.model_fields[location[-1]]
         kind = getattr(field.annotation, "__name__", str(field.annotation))

@@ -46,7 +46,7 @@ class CaptumAdapter:
         length = int(batch.attention[row].sum())
         here = (slice(row, row + 1), slice(0, length))
         ids, types, attention = (t[here] for t in (batch.ids, batch.types, batch.attention))
-        network = _EmbeddingNetwork(model, batch.head)
+        network = _EmbeddingNetwork(model, batch.output)
         inputs = embed(model, ids).requires_grad_()
         start = baseline_embeddings(model, batch, self.baseline)[here]
         method = captum_class(self.method)(network)
@@ -92,9 +92,9 @@ class CaptumAdapter:
 class _EmbeddingNetwork(torch.nn.Module):
     """The network as a function of word embeddings; ids travel as further arguments."""
 
-    def __init__(self, model: Model, head: str) -> None:
+    def __init__(self, model: Model, output: str) -> None:
         super().__init__()
-        self.network, self.head, self.meter = model.network, head, model.meter
+        self.network, self.output, self.meter = model.network, output, model.meter
 
     def forward(
         self,
@@ -107,7 +107,7 @@ class _EmbeddingNetwork(torch.nn.Module):
         network, rows = self.network, len(embeddings)
         ids, types, attention = (t.expand(rows, -1) for t in (ids, types, attention))
         with _placed(network, embeddings):
-            logits: torch.Tensor = network(**inputs_of(network, ids, types, attention))[self.head]
+            logits: torch.Tensor = network(**inputs_of(network, ids, types, attention))[self.output]
         self.meter.charge(forwards=rows, backwards=rows if embeddings.requires_grad else 0)
         return logits
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch
 from faithbench.explainers.attention import read_row
-from faithbench.explainers.passes.blocks import AttentionMode, Block, Call, Recording, record
+from faithbench.explainers.passes.blocks import AttentionMode, Block, Call, Recording, watch_blocks
 from faithbench.explainers.passes.lrp_rules import share
 from faithbench.models.model import Model
 
@@ -222,7 +222,7 @@ def _chunks(batch: Batch) -> list[tuple[Tensor, Tensor]]:
 
 def recorded(model: Model, batch: Batch) -> Recording:
     """Record the blocks of one forward pass, on the meter."""
-    seen = record(model.eager(), batch)
+    seen = watch_blocks(model.eager(), batch)
     model.meter.charge(forwards=len(batch.encodings))
     return seen
 

@@ -12,7 +12,7 @@ from faithbench.core.types import Batch
 from faithbench.explainers.attention import read_row, roll_out
 from faithbench.explainers.passes.attn_lrp import run_attn_lrp
 from faithbench.explainers.passes.capture import capture
-from faithbench.explainers.passes.heads import choose_heads, find_heads, heads_sha256
+from faithbench.explainers.passes.heads import find_heads, heads_sha256, named_masks
 from faithbench.explainers.passes.lrp import Relevance, run_relevance
 from faithbench.explainers.passes.lrp_rules import HeadRule
 from faithbench.models.model import Model
@@ -117,7 +117,7 @@ class LrpMask:
         if self.mask == "ones":
             blocks, heads = config.num_hidden_layers, config.num_attention_heads
             return [[[1] * heads for _ in range(blocks)]]
-        return choose_heads(find_heads(model), self.thresholds, self.mask, self.seed)
+        return named_masks(find_heads(model), self.thresholds, self.mask, self.seed)
 
     def assets(self, model: Model) -> dict[str, str]:
         """Name the head statistics that the scores depend on, for the record."""

@@ -28,7 +28,7 @@ Probs = Callable[[ArrayLike], Floats]
 
 
 @dataclass(frozen=True)
-class View:
+class ExampleView:
     """What a per-example explainer sees beside `probs`: words, pieces and a seed."""
 
     id: str
@@ -54,7 +54,7 @@ def per_example(kind: Kind) -> Kind:
 
 
 def _explain_batch(
-    model: Model, batch: Batch, explain_one: Callable[[Probs, View], Any]
+    model: Model, batch: Batch, explain_one: Callable[[Probs, ExampleView], Any]
 ) -> torch.Tensor:
     desk = _Desk(len(batch.encodings))
     results: list[Any] = [None] * len(batch.encodings)
@@ -141,7 +141,7 @@ def _answer(model: Model, batch: Batch, questions: dict[int, Bools]) -> dict[int
         for row, keeps in questions.items()
         for keep in keeps
     ]
-    found = np.exp(engine_of(model).log_probabilities(rows, batch.head))
+    found = np.exp(engine_of(model).log_probabilities(rows, batch.output))
     answers, start = {}, 0
     for row, keeps in questions.items():
         answers[row] = found[start : start + len(keeps), int(batch.targets[row])]
@@ -158,11 +158,11 @@ def _checked(encoding: Encoding, keep: NDArray[np.bool_]) -> Encoding:
     return encoding
 
 
-def _view(model: Model, batch: Batch, row: int) -> View:
+def _view(model: Model, batch: Batch, row: int) -> ExampleView:
     encoding = batch.encodings[row]
     tokens = model.tokenizer.convert_ids_to_tokens(encoding.ids[encoding.erasable].tolist())
     example = encoding.example
-    return View(
+    return ExampleView(
         example.id,
         example.text,
         example.text_b,

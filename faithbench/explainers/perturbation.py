@@ -11,7 +11,7 @@ import torch
 from faithbench.core.erasure import Operator, erase
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.types import Batch, Bools, Encoding, Floats, Ints
-from faithbench.models.engine import Row, engine_of
+from faithbench.models.engine import TokenRow, engine_of
 from faithbench.models.model import Model
 
 _OUTPUTS = ("probability", "log-probability")
@@ -108,7 +108,7 @@ def ask(
         for encoding, masks in zip(batch.encodings, keeps, strict=True)
         for keep in masks
     ]
-    found = engine_of(model).log_probabilities(rows, head=batch.head)
+    found = engine_of(model).log_probabilities(rows, output=batch.output)
     answers, start = [], 0
     for i, masks in enumerate(keeps):
         lines = found[start : start + len(masks)]
@@ -125,7 +125,7 @@ def place(batch: Batch, scores: Sequence[Floats]) -> torch.Tensor:
     return table
 
 
-def _row(encoding: Encoding, keep: Bools, operator: Operator, token_id: int) -> Row:
+def _row(encoding: Encoding, keep: Bools, operator: Operator, token_id: int) -> TokenRow:
     ids, types = erase(encoding, keep, operator, token_id)
     # A model without special tokens reads nothing once all is deleted: it reads masks instead.
     return (ids, types) if len(ids) else erase(encoding, keep, "mask", token_id)
@@ -134,7 +134,7 @@ def _row(encoding: Encoding, keep: Bools, operator: Operator, token_id: int) -> 
 def _columns(batch: Batch, row: int, keeps: Bools, operator: Operator) -> Ints:
     """Return the target's column for each mask: an answer moves when tokens before it go."""
     target = int(batch.targets[row])
-    if batch.head == "logits" or operator != "delete":
+    if batch.output == "logits" or operator != "delete":
         return np.full(len(keeps), target)
     before = np.flatnonzero(batch.encodings[row].erasable) < target
     gone: Ints = (~keeps[:, before]).sum(axis=1)

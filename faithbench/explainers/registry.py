@@ -15,7 +15,7 @@ from faithbench.core.errors import FaithbenchError
 
 
 @dataclass(frozen=True)
-class Entry:
+class Listed:
     """Where an explainer lives, and the line that `faithbench list` shows.
 
     One that `needs_rationale` has nothing to say of data without human ones.
@@ -33,15 +33,15 @@ def _built_in(
     entries: dict[str, tuple[str, str]],
     *,
     needs_rationale: bool = False,
-) -> dict[str, Entry]:
+) -> dict[str, Listed]:
     at = f"faithbench.explainers.{module}"
     return {
-        name: Entry(family, f"{at}:{kind}", line, needs_rationale)
+        name: Listed(family, f"{at}:{kind}", line, needs_rationale)
         for name, (kind, line) in entries.items()
     }
 
 
-EXPLAINERS: dict[str, Entry] = {
+EXPLAINERS: dict[str, Listed] = {
     **_built_in("control", "controls", {
         "random": ("Random", "Score each token with a random number."),
         "first-tokens": ("FirstTokens", "Score tokens by their position, the first one highest."),

@@ -18,7 +18,7 @@ from faithbench.explainers.registry import EXPLAINERS, Plugin, installed_plugins
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selected:
     """An explainer as the user asked for it, and the package it comes from.
 
     `stated` are the settings of one that ran elsewhere, and is not at hand.
@@ -58,14 +58,14 @@ class Chosen:
 
 def find_explainers(
     text: str, files: Iterable[Path] = (), *, rationale: bool = True
-) -> tuple[Chosen, ...]:
+) -> tuple[Selected, ...]:
     """Resolve `name[:key=value,...][,name...]`; `all-<family>` stands for a family's names.
 
     Names are built in, of installed plugins, of loose `files`, or `captum:<Class>`. `rationale`
     says whether the data have human ones: without, `all` leaves out who needs them.
     """
     plugins = _by_name(files)
-    chosen: dict[str, Chosen] = {}
+    chosen: dict[str, Selected] = {}
     for name, settings in _expand(parse_explainers(text), rationale):
         one = _choose(name, settings, plugins)
         if getattr(one.explainer, "needs_rationale", False) and not rationale:
@@ -87,7 +87,7 @@ def _by_name(files: Iterable[Path]) -> dict[str, list[Plugin]]:
     return found
 
 
-def _choose(name: str, settings: dict[str, str], plugins: dict[str, list[Plugin]]) -> Chosen:
+def _choose(name: str, settings: dict[str, str], plugins: dict[str, list[Plugin]]) -> Selected:
     origins = [p.origin for p in plugins.get(name, [])]
     if name in EXPLAINERS:
         origins.append("faithbench itself")
@@ -98,18 +98,18 @@ def _choose(name: str, settings: dict[str, str], plugins: dict[str, list[Plugin]
     if name in plugins:
         (plugin,) = plugins[name]
         explainer = configure(name, explainer_class(plugin), settings)
-        return Chosen(name, explainer, plugin.origin.removeprefix("package "), plugin.version)
+        return Selected(name, explainer, plugin.origin.removeprefix("package "), plugin.version)
     ours = version("faithbench")
     if name.startswith("captum:"):
         from faithbench.explainers.captum import adapt
 
         kind = adapt(name.removeprefix("captum:"))
-        return Chosen(name, configure(name, kind, settings), "captum", version("captum"))
+        return Selected(name, configure(name, kind, settings), "captum", version("captum"))
     if name not in EXPLAINERS:
         raise unknown("explainer", name, [*EXPLAINERS, *plugins])
     module, _, attribute = EXPLAINERS[name].target.partition(":")
     kind = getattr(importlib.import_module(module), attribute)
-    return Chosen(name, configure(name, kind, settings), version=ours)
+    return Selected(name, configure(name, kind, settings), version=ours)
 
 
 def explainer_class(plugin: Plugin) -> type[Any]:

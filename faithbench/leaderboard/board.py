@@ -12,7 +12,7 @@ Interval = tuple[float, float]
 Family = Literal["faithfulness", "stability", "plausibility", "speed"]
 
 
-class Cell(Facts):
+class Score(Facts):
     """One explainer's result on one metric.
 
     `letters` are its groups of ties: who shares one is not significantly different. `tie` marks
@@ -59,11 +59,11 @@ class Column(Facts):
     higher_is_better: bool | None
     version: int
     proxy: bool
-    cells: dict[str, Cell]
+    cells: dict[str, Score]
     pairs: tuple[Pair, ...]
 
 
-class Entrant(Facts):
+class BoardRow(Facts):
     """An explainer of a table: who it is, what it cost, and how the prediction falls.
 
     `curve` is the mean probability with 0, 10, ..., 90% of the tokens erased. `seconds` are
@@ -89,7 +89,7 @@ class Entrant(Facts):
     curve: tuple[float, ...]
 
 
-class Shown(Facts):
+class ShownExample(Facts):
     """One example with what each explainer says of it, for looking at.
 
     Scores are divided by the largest magnitude of the text. `rationale` marks the tokens that
@@ -132,9 +132,9 @@ class Table(Facts):
     erasure_token: str
     long: str
     rationale: Literal["human", "proxy", "none"]
-    entrants: tuple[Entrant, ...]
+    entrants: tuple[BoardRow, ...]
     columns: tuple[Column, ...]
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownExample, ...]
 
 
 class Ranking(Facts):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import reason, replace_file
-from faithbench.core.parallel import spread
+from faithbench.core.parallel import map_in_processes
 from faithbench.leaderboard.board import Board
 from faithbench.leaderboard.gather import digest_of, find_records, groups_in, parts_of
 from faithbench.leaderboard.html.page import render_page
@@ -36,7 +36,7 @@ def make_board(records: Path, submissions: Path) -> Board:
     """Read all records and work out the board."""
     found = find_records(records, submissions)
     work = parts_of(found)
-    drafts = spread(lambda part: drafts_of(groups_in(part)), work, _processes(len(found)))
+    drafts = map_in_processes(lambda part: drafts_of(groups_in(part)), work, _processes(len(found)))
     tables = named(draft for own in drafts for draft in own)
     rankings = rankings_of(tables)
     return Board(
@@ -79,7 +79,7 @@ def render(board: Board) -> Files:
     for table in board.tables:
         makers[f"tasks/{table.id}.md"] = partial(task_page, table)
         makers[f"tables/{table.id}.tex"] = partial(latex, table)
-    texts = spread(lambda make: make(), list(makers.values()), _processes(board.records))
+    texts = map_in_processes(lambda make: make(), list(makers.values()), _processes(board.records))
     return {name: text.encode() for name, text in sorted(zip(makers, texts, strict=True))}
 
 

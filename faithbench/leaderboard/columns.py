@@ -11,8 +11,8 @@ import numpy as np
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.rounding import all_significant, decimals
 from faithbench.core.types import Floats
-from faithbench.leaderboard.board import Cell, Column, Pair
-from faithbench.leaderboard.gather import Contender, Group
+from faithbench.leaderboard.board import Column, Pair, Score
+from faithbench.leaderboard.gather import Entry, Group
 from faithbench.metrics.registry import FAMILIES, METRICS, TITLES
 from faithbench.records.schema import Record
 from faithbench.stats.summaries import Summary, summaries
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
 
 def metric_columns(group: Group) -> list[Column]:
     """Return a column per metric in which someone has a value, by family and catalogue."""
-    kinds: dict[Kind, list[Contender]] = {}
+    kinds: dict[Kind, list[Entry]] = {}
     for contender in group.contenders:
         for kind in kinds_of(contender):
             kinds.setdefault(kind, []).append(contender)
@@ -52,7 +52,7 @@ def metric_columns(group: Group) -> list[Column]:
     return [column for column in made if any(cell.n for cell in column.cells.values())]
 
 
-def kinds_of(contender: Contender) -> list[Kind]:
+def kinds_of(contender: Entry) -> list[Kind]:
     """Return the kinds of a contender's metrics, refusing seeds that do not share them."""
     first, *others = map(_kinds, contender.records)
     for other in others:
@@ -94,7 +94,7 @@ def _column(
     cells = {}
     for label in (*result.order, *people):
         mean, interval, n, skipped = found[label]
-        cells[label] = Cell(
+        cells[label] = Score(
             mean=None if mean is None else decimals(mean),
             ci95=None if interval is None else (decimals(interval[0]), decimals(interval[1])),
             n=n,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from statistics import fmean
 
 from faithbench.core.rounding import decimals, significant
-from faithbench.leaderboard.board import Cell, Column, Interval
-from faithbench.leaderboard.gather import Contender, Group
+from faithbench.leaderboard.board import Column, Interval, Score
+from faithbench.leaderboard.gather import Entry, Group
 from faithbench.metrics.registry import METRICS
 from faithbench.records.schema import Record
 
@@ -24,7 +24,7 @@ _COSTS: dict[str, Callable[[Record], float | None]] = {
 }
 
 
-def cost_of(contender: Contender, name: str) -> float | None:
+def cost_of(contender: Entry, name: str) -> float | None:
     """Return one cost of an explainer, the mean over its records; None if one has none."""
     found = [_COSTS[name](record) for record in contender.records]
     present = [value for value in found if value is not None]
@@ -34,7 +34,7 @@ def cost_of(contender: Contender, name: str) -> float | None:
     return significant(mean, 4) if name == "seconds" else decimals(mean)
 
 
-def seconds_interval(contender: Contender) -> Interval | None:
+def seconds_interval(contender: Entry) -> Interval | None:
     """Return the interval of the median time, where it comes of one record."""
     if len(contender.records) > 1:
         return None
@@ -63,7 +63,7 @@ def _column(name: str, group: Group) -> Column:
     cells = {}
     for one in sorted(group.contenders, key=lambda c: _place(costs[c.label], c)):
         cost = costs[one.label]
-        cells[one.label] = Cell(
+        cells[one.label] = Score(
             mean=cost,
             ci95=seconds_interval(one) if name == "seconds" else None,
             n=0 if cost is None else _sample(one, name),
@@ -84,17 +84,17 @@ def _column(name: str, group: Group) -> Column:
     )
 
 
-def _place(cost: float | None, contender: Contender) -> tuple[bool, bool, float, str]:
+def _place(cost: float | None, contender: Entry) -> tuple[bool, bool, float, str]:
     return contender.is_human, cost is None, cost or 0.0, contender.label
 
 
-def _sample(contender: Contender, name: str) -> int:
+def _sample(contender: Entry, name: str) -> int:
     """Return on how many examples a cost was measured."""
     record = contender.first
     return record.timing.alone if name in MEASURED else record.task.n
 
 
-def _machine(contender: Contender) -> str:
+def _machine(contender: Entry) -> str:
     """Name the kind of machine; one that someone submitted from is another."""
     facts = contender.first.environment
     return repr((facts.device, facts.platform, facts.threads, contender.submission or ""))

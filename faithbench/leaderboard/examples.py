@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from faithbench.leaderboard.board import Shown
-from faithbench.leaderboard.gather import Contender, Group
-from faithbench.records.rows import Row
+from faithbench.leaderboard.board import ShownExample
+from faithbench.leaderboard.gather import Entry, Group
+from faithbench.records.rows import ResultRow
 
 MOST = 8
 """So many examples a table shows at most, and fewer where texts are long."""
 TOKENS = 1500
 """About so many tokens a table shows in all, but two examples at least."""
 
-Rows = Mapping[str, Row]
+Rows = Mapping[str, ResultRow]
 
 
-def shown_examples(group: Group) -> tuple[Shown, ...]:
+def shown_examples(group: Group) -> tuple[ShownExample, ...]:
     """Choose examples of which all explainers keep scores, spread evenly over the ids.
 
     Who was submitted has no say in the choice, and is shown where it has scores.
@@ -37,7 +37,7 @@ def shown_examples(group: Group) -> tuple[Shown, ...]:
     return tuple(_shown(ids[place], group, chosen[0], rows) for place in places)
 
 
-def _shown(example: str, group: Group, model: Contender, rows: Mapping[str, Rows]) -> Shown:
+def _shown(example: str, group: Group, model: Entry, rows: Mapping[str, Rows]) -> ShownExample:
     row, record = rows[model.label][example], model.first
     own = {
         c.label: rows[c.label][example].scores
@@ -45,7 +45,7 @@ def _shown(example: str, group: Group, model: Contender, rows: Mapping[str, Rows
         if example in rows[c.label] and rows[c.label][example].tokens == row.tokens
     }
     people = [own[c.label] for c in group.contenders if c.is_human and c.label in own]
-    return Shown(
+    return ShownExample(
         id=_clean(example),
         tokens=tuple(_clean(token) for token in row.tokens),
         said=_said(record.model.labels, row.target),

@@ -13,34 +13,34 @@ import numpy as np
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Floats
 from faithbench.leaderboard.names import labels_of
-from faithbench.records.conditions import Terms, terms_of
+from faithbench.records.conditions import Conditions, conditions_of
 from faithbench.records.entrants import Entrant
 from faithbench.records.record import read
-from faithbench.records.rows import Row
+from faithbench.records.rows import ResultRow
 from faithbench.records.rows_file import read_rows
 from faithbench.records.schema import Record
-from faithbench.records.store import Stored
+from faithbench.records.store import StoredRecord
 
 
 @dataclass(frozen=True)
-class Found:
+class PublishedRecord:
     """A record that takes part: where it lies, as a page may say it, and who submitted it."""
 
-    stored: Stored
+    stored: StoredRecord
     place: str
     submission: str | None
 
 
-Part = list[tuple[Found, str]]
+Part = list[tuple[PublishedRecord, str]]
 """Records with their labels, of which no other part has any on the same terms."""
 
 
 @dataclass(frozen=True)
-class Contender:
+class Entry:
     """An explainer of a group, with the submission that it came by, if any."""
 
     label: str
-    sheets: tuple[Sheet, ...]
+    sheets: tuple[RecordValues, ...]
     places: tuple[str, ...]
     submission: str | None
 
@@ -71,21 +71,21 @@ class Contender:
 class Group:
     """All explainers on the same terms, by label."""
 
-    terms: Terms
-    contenders: tuple[Contender, ...]
+    terms: Conditions
+    contenders: tuple[Entry, ...]
 
 
-def find_records(records: Path, submissions: Path) -> list[Found]:
+def find_records(records: Path, submissions: Path) -> list[PublishedRecord]:
     """Read all records below two folders, not yet their rows; a missing folder holds none."""
     found = [
-        Found(Stored(path, read(path)), f"records/{place}", None)
+        PublishedRecord(StoredRecord(path, read(path)), f"records/{place}", None)
         for path, place in record_files(records)
     ]
     entries = sorted(submissions.iterdir()) if submissions.is_dir() else []
     for entry in entries:
         for path, place in record_files(entry / "records"):
             where = f"submissions/{entry.name}/records/{place}"
-            found.append(Found(Stored(path, read(path)), where, entry.name))
+            found.append(PublishedRecord(StoredRecord(path, read(path)), where, entry.name))
     if not found:
         raise FaithbenchError(
             f"no record in {records} nor in {submissions}; make some with `faithbench run`, then "
@@ -95,7 +95,7 @@ def find_records(records: Path, submissions: Path) -> list[Found]:
     return found
 
 
-def digest_of(found: Sequence[Found]) -> str:
+def digest_of(found: Sequence[PublishedRecord]) -> str:
     """Digest what a leaderboard is made from: each record and, through it, its rows."""
     lines = sorted(
         f"{hashlib.sha256(one.stored.path.read_bytes()).hexdigest()} {one.place}" for one in found
@@ -103,7 +103,7 @@ def digest_of(found: Sequence[Found]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def parts_of(found: Sequence[Found]) -> list[Part]:
+def parts_of(found: Sequence[PublishedRecord]) -> list[Part]:
     """Label all records and part them by what shows without their rows: each part is a job."""
     labels = labels_of([(one.stored, one.submission) for one in found])
     parts: dict[tuple[str, str, str], Part] = {}
@@ -116,9 +116,9 @@ def parts_of(found: Sequence[Found]) -> list[Part]:
 
 def groups_in(part: Part) -> list[Group]:
     """Read the rows of a part and sort its records into groups that share all terms."""
-    kinds: dict[Terms, dict[str, list[tuple[Found, Sheet]]]] = {}
+    kinds: dict[Conditions, dict[str, list[tuple[PublishedRecord, RecordValues]]]] = {}
     for one, label in part:
-        sheet = read_sheet(one.stored)
+        sheet = read_values(one.stored)
         kinds.setdefault(sheet.terms, {}).setdefault(label, []).append((one, sheet))
     return [
         Group(terms, tuple(_contender(label, own[label]) for label in sorted(own)))
@@ -126,13 +126,13 @@ def groups_in(part: Part) -> list[Group]:
     ]
 
 
-def _contender(label: str, own: Sequence[tuple[Found, Sheet]]) -> Contender:
+def _contender(label: str, own: Sequence[tuple[PublishedRecord, RecordValues]]) -> Entry:
     """Pool records of different seeds, refusing two of the same."""
     ordered = sorted(own, key=lambda pair: (pair[0].stored.record.seeds, pair[0].place))
     for place, (one, _) in enumerate(ordered):
         for other, _ in ordered[place + 1 :]:
             _check_apart(label, one.stored, other.stored)
-    return Contender(
+    return Entry(
         label,
         tuple(sheet for _, sheet in ordered),
         tuple(one.place for one, _ in ordered),
@@ -140,7 +140,7 @@ def _contender(label: str, own: Sequence[tuple[Found, Sheet]]) -> Contender:
     )
 
 
-def _check_apart(label: str, own: Stored, rival: Stored) -> None:
+def _check_apart(label: str, own: StoredRecord, rival: StoredRecord) -> None:
     first, second = own.record, rival.record
     both = sorted(set(first.seeds) & set(second.seeds))
     if both:
@@ -172,7 +172,7 @@ STEPS = 9
 
 
 @dataclass(frozen=True)
-class Sheet:
+class RecordValues:
     """A record with its terms and values: one per example, in the order of the sorted `ids`.
 
     A missing value is NaN, so that the values of a metric are one array.
@@ -180,15 +180,15 @@ class Sheet:
     `scored` are the rows that keep tokens and scores, by id.
     """
 
-    stored: Stored
-    terms: Terms
+    stored: StoredRecord
+    terms: Conditions
     ids: tuple[str, ...]
     values: dict[str, Floats]
     curve: tuple[float, ...]
-    scored: dict[str, Row]
+    scored: dict[str, ResultRow]
 
 
-def read_sheet(stored: Stored) -> Sheet:
+def read_values(stored: StoredRecord) -> RecordValues:
     """Read the rows of a record, checked against its digest, and keep what tables need."""
     record = stored.record
     rows = read_rows(stored.path.with_name(record.rows.file), record.rows.sha256)
@@ -203,9 +203,9 @@ def read_sheet(stored: Stored) -> Sheet:
     # A row per metric: each is read as a whole, over and over.
     table = np.array(found, dtype=float).reshape(len(ordered), len(record.metrics)).T.copy()
     curves = [(row.probability, *row.curve) for row in ordered if len(row.curve) == STEPS]
-    return Sheet(
+    return RecordValues(
         stored,
-        terms_of(record, ordered),
+        conditions_of(record, ordered),
         tuple(row.id for row in ordered),
         dict(zip(record.metrics, table, strict=True)),
         tuple(np.mean(curves, axis=0).tolist()) if curves else (),

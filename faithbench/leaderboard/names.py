@@ -10,15 +10,15 @@ from dataclasses import astuple
 from faithbench.core.files import slug
 from faithbench.core.spec import setting_text
 from faithbench.data.tasks import load_task, task_names
-from faithbench.records.conditions import Terms, differing, say_field, say_value
+from faithbench.records.conditions import Conditions, differing, say_field, say_value
 from faithbench.records.schema import Record
-from faithbench.records.store import Stored
+from faithbench.records.store import StoredRecord
 
 # Who submitted it, the explainer's name, and all its settings: records that agree are pooled.
 Kind = tuple[str | None, str, str]
 
 
-def labels_of(records: Sequence[tuple[Stored, str | None]]) -> list[str]:
+def labels_of(records: Sequence[tuple[StoredRecord, str | None]]) -> list[str]:
     """Return a label per record: the same for equal explainers, another for each other one.
 
     A label is the explainer's name with the settings that its file name tells: those that were
@@ -105,7 +105,7 @@ def _with(name: str, settings: Mapping[str, object], keys: Sequence[str]) -> str
 LONGEST = 80
 """So many characters an id has at most; it becomes a file's name."""
 
-_PARTS: dict[str, Callable[[Terms], str]] = {
+_PARTS: dict[str, Callable[[Conditions], str]] = {
     "source": lambda terms: terms.source,
     "task_version": lambda terms: f"v{terms.task_version}",
     "split": lambda terms: terms.split,
@@ -120,7 +120,7 @@ _PARTS: dict[str, Callable[[Terms], str]] = {
 }
 
 
-def table_ids(every: Sequence[Terms]) -> list[str]:
+def table_ids(every: Sequence[Conditions]) -> list[str]:
     """Return a file name for each table: the task's, and what its tables differ in."""
     names = [slug("-".join([t.task, *(_PARTS[f](t) for f in _told(t, every))])) for t in every]
     # Some file systems do not tell capitals apart.
@@ -133,7 +133,7 @@ def table_ids(every: Sequence[Terms]) -> list[str]:
     ]
 
 
-def table_titles(every: Sequence[Terms]) -> list[str]:
+def table_titles(every: Sequence[Conditions]) -> list[str]:
     """Return for each table the task's title, and in words what its tables differ in."""
     known = set(task_names())
     return [
@@ -147,7 +147,7 @@ def table_titles(every: Sequence[Terms]) -> list[str]:
     ]
 
 
-def _told(terms: Terms, every: Sequence[Terms]) -> list[str]:
+def _told(terms: Conditions, every: Sequence[Conditions]) -> list[str]:
     """Return fields that tell a table from all others of its task: the source first, and few.
 
     Whoever has other data has other examples too: what is told apart already needs no more.

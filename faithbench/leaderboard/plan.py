@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import reason
-from faithbench.core.schema import Count, Facts, explain
+from faithbench.core.schema import Count, Facts, describe_error
 from faithbench.leaderboard.publish import publish
 from faithbench.run.request import Request, make_job
 
@@ -49,7 +49,7 @@ def read_plan(path: Path) -> Plan:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FaithbenchError(f"cannot read plan {path}: {reason(error)}; check --plan") from error
     except ValidationError as error:
-        raise FaithbenchError(f"plan {path}: {explain(error)}; mend it there") from error
+        raise FaithbenchError(f"plan {path}: {describe_error(error)}; mend it there") from error
     names = [run.name for run in plan.runs]
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
@@ -84,7 +84,7 @@ def run_plan(
 
             cells = [Cell(job, chosen) for chosen in job.explainers]
             missing = tuple(
-                cell.chosen
+                cell.selected
                 for cell in cells
                 if not (records / cell.folder.relative_to(folder) / f"{cell.stem}.json").is_file()
             )

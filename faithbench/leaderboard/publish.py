@@ -15,7 +15,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import reason, replace_file
 from faithbench.leaderboard.gather import record_files
 from faithbench.records.record import dumps, read
-from faithbench.records.rows import Row, to_header, to_line
+from faithbench.records.rows import ResultRow, to_header, to_line
 from faithbench.records.rows_file import read_bytes, read_keyed_rows
 from faithbench.records.schema import RowsFacts
 
@@ -65,7 +65,7 @@ def kept_ids(ids: Collection[str], count: int) -> set[str]:
     return {ordered[place] for place in places}
 
 
-def trimmed(rows: Sequence[Row], count: int) -> list[Row]:
+def trimmed(rows: Sequence[ResultRow], count: int) -> list[ResultRow]:
     """Drop tokens and scores of all but a few rows, and scores of further seeds of all."""
     kept = kept_ids([row.id for row in rows], count)
     return [

@@ -8,15 +8,15 @@ import numpy as np
 
 from faithbench.core.rounding import decimals
 from faithbench.explainers.registry import EXPLAINERS
-from faithbench.leaderboard.board import Entrant, Table
+from faithbench.leaderboard.board import BoardRow, Table
 from faithbench.leaderboard.columns import metric_columns
 from faithbench.leaderboard.cost_columns import cost_of, seconds_interval, speed_columns
 from faithbench.leaderboard.examples import shown_examples
-from faithbench.leaderboard.gather import Contender, Group
+from faithbench.leaderboard.gather import Entry, Group
 from faithbench.leaderboard.names import table_ids, table_titles
-from faithbench.records.conditions import Terms
+from faithbench.records.conditions import Conditions
 
-Draft = tuple[Terms, Table]
+Draft = tuple[Conditions, Table]
 """A table that has no id and title yet: they tell it from all others."""
 
 
@@ -35,7 +35,7 @@ def named(drafts: Iterable[Draft]) -> tuple[Table, ...]:
     )
 
 
-def _place(terms: Terms) -> tuple[str, ...]:
+def _place(terms: Conditions) -> tuple[str, ...]:
     """Order by task, bundled data last, then by whatever else differs."""
     return (
         terms.task, str(terms.source == "bundled"), terms.source, f"{terms.task_version:06}",
@@ -73,10 +73,10 @@ def _table(group: Group) -> Table:
     )
 
 
-def _entrant(contender: Contender) -> Entrant:
+def _entrant(contender: Entry) -> BoardRow:
     explainer = contender.first.explainer
     peak = cost_of(contender, "peak_memory")
-    return Entrant(
+    return BoardRow(
         label=contender.label,
         name=explainer.name,
         family=_family(explainer.name) if contender.submission is None else "submission",
@@ -102,7 +102,7 @@ def _family(name: str) -> str:
     return "captum" if name.startswith("captum:") else "plugin"
 
 
-def _curve(contender: Contender) -> tuple[float, ...]:
+def _curve(contender: Entry) -> tuple[float, ...]:
     """Return the mean curve over seeds; nothing where a record has none."""
     curves = [sheet.curve for sheet in contender.sheets]
     if not all(curves):

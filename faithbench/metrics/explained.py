@@ -8,27 +8,27 @@ from functools import cached_property
 
 from faithbench.core.types import Example
 from faithbench.metrics.neighbours import Neighbours
-from faithbench.metrics.word_scores import Words, by_sentence, mean_rationale_share
+from faithbench.metrics.word_scores import WordScores, by_sentence, mean_rationale_share
 
 Near = Callable[[str], Neighbours]
 """Finds neighbours by kind: semantic, lexical, or lexical-mean."""
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainedTexts:
     """All examples under one explainer.
 
     `words` has an entry per example, under one seed; `seeds` has those of every seed.
     Neighbours are found when they are first asked for.
     """
 
-    words: tuple[Words, ...]
-    seeds: tuple[tuple[Words, ...], ...]
+    words: tuple[WordScores, ...]
+    seeds: tuple[tuple[WordScores, ...], ...]
     examples: tuple[Example, ...]
     near: Near
 
     @cached_property
-    def sentences(self) -> tuple[Words, ...]:
+    def sentences(self) -> tuple[WordScores, ...]:
         """The sentences of each example, as if they were words."""
         return tuple(
             by_sentence(words, example.text, example.text_b or "")

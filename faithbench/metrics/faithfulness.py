@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from faithbench.core.erasure import keep_without, only, top_count, without
-from faithbench.core.types import Answers, Bools, Case, Floats, rank
+from faithbench.core.types import Bools, Case, Floats, Outputs, rank
 from faithbench.metrics.registry import metric, no_rows
 
 DECILES = (10, 20, 30, 40, 50, 60, 70, 80, 90)
@@ -35,15 +35,15 @@ without_deciles = without_top(DECILES)
 
 
 @metric("aopc", family="faithfulness", higher_is_better=True, bounds=(-1, 1), plan=without_deciles)
-def aopc(case: Case, answers: Answers) -> float:
+def aopc(case: Case, answers: Outputs) -> float:
     """Mean fall of the target's probability without the top 10..90% (Song et al., Eq. 12)."""
-    return float(np.mean(case.f - answers.f))
+    return float(np.mean(case.probability - answers.probability))
 
 
 @metric("lodds", family="faithfulness", higher_is_better=False, bounds=ANY, plan=without_deciles)
-def lodds(case: Case, answers: Answers) -> float:
+def lodds(case: Case, answers: Outputs) -> float:
     """Mean log-ratio of the target's probability without the top 10..90% (Song et al., Eq. 13)."""
-    return float(np.mean(answers.log_f - case.log_f))
+    return float(np.mean(answers.log_probability - case.log_probability))
 
 
 @metric(
@@ -53,9 +53,9 @@ def lodds(case: Case, answers: Answers) -> float:
     bounds=(-1, 1),
     plan=without_top(ERASER),
 )
-def comprehensiveness(case: Case, answers: Answers) -> float:
+def comprehensiveness(case: Case, answers: Outputs) -> float:
     """Mean fall of the probability without the top 1, 5, 10, 20, 50% (DeYoung et al., Sec. 5)."""
-    return float(np.mean(case.f - answers.f))
+    return float(np.mean(case.probability - answers.probability))
 
 
 @metric(
@@ -65,9 +65,9 @@ def comprehensiveness(case: Case, answers: Answers) -> float:
     bounds=(-1, 1),
     plan=only_top(ERASER),
 )
-def sufficiency(case: Case, answers: Answers) -> float:
+def sufficiency(case: Case, answers: Outputs) -> float:
     """Mean fall of the probability with only the top 1, 5, 10, 20, 50% (DeYoung et al., Sec. 5)."""
-    return float(np.mean(case.f - answers.f))
+    return float(np.mean(case.probability - answers.probability))
 
 
 @metric(
@@ -78,7 +78,7 @@ def sufficiency(case: Case, answers: Answers) -> float:
     plan=without_top(TWENTIETHS),
     enough=lambda answers: not answers.kept.all(),
 )
-def flip_fraction(case: Case, answers: Answers) -> float:
+def flip_fraction(case: Case, answers: Outputs) -> float:
     """Share of tokens erased, in steps of 5%, when the prediction first changes; 1 if never."""
     flipped = np.flatnonzero(~answers.kept)
     return top_count(case.n, TWENTIETHS[flipped[0]]) / case.n if len(flipped) else 1.0
@@ -91,9 +91,9 @@ def flip_fraction(case: Case, answers: Answers) -> float:
     bounds=(-WIDEST, WIDEST),
     plan=without_top((30,)),
 )
-def delta_log_odds(case: Case, answers: Answers) -> float:
+def delta_log_odds(case: Case, answers: Outputs) -> float:
     """Fall of the log-odds without the top 30%, probabilities within 1e-6 of 0 or 1 clipped."""
-    return log_odds(case.f) - log_odds(float(answers.f[0]))
+    return log_odds(case.probability) - log_odds(float(answers.probability[0]))
 
 
 def most_negative(case: Case) -> Bools:
@@ -111,11 +111,11 @@ def most_negative(case: Case) -> Bools:
     bounds=(-WIDEST, WIDEST),
     plan=most_negative,
 )
-def delta_log_odds_neg(case: Case, answers: Answers) -> float | None:
+def delta_log_odds_neg(case: Case, answers: Outputs) -> float | None:
     """Fall of the log-odds without the 30% most negative tokens; none negative: no value."""
     if not len(answers.kept):
         return None
-    return log_odds(case.f) - log_odds(float(answers.f[0]))
+    return log_odds(case.probability) - log_odds(float(answers.probability[0]))
 
 
 def log_odds(probability: float) -> float:
@@ -131,7 +131,7 @@ def log_odds(probability: float) -> float:
     bounds=(0, 1),
     plan=only_top((30,)),
 )
-def agreement(case: Case, answers: Answers) -> float:
+def agreement(case: Case, answers: Outputs) -> float:
     """1 if the prediction is the same with only the top 30% of the evidence, else 0."""
     return float(answers.kept[0])
 
@@ -144,9 +144,9 @@ def leave_one_out(case: Case) -> Bools:
 
 
 @metric("tau_loo", family="faithfulness", higher_is_better=True, bounds=(-1, 1), plan=leave_one_out)
-def tau_loo(case: Case, answers: Answers) -> float | None:
+def tau_loo(case: Case, answers: Outputs) -> float | None:
     """Kendall's tau-b between scores and the fall of the probability without each token."""
-    return kendall(case.scores, case.f - answers.f)
+    return kendall(case.scores, case.probability - answers.probability)
 
 
 def kendall(first: Floats, second: Floats) -> float | None:
@@ -160,7 +160,7 @@ def kendall(first: Floats, second: Floats) -> float | None:
 
 
 @metric("fi_entropy", family="faithfulness", higher_is_better=None, bounds=(0, 1))
-def fi_entropy(case: Case, answers: Answers) -> float | None:
+def fi_entropy(case: Case, answers: Outputs) -> float | None:
     """How spread the importance is: entropy of |score| / sum, divided by ln n; a description."""
     total = float(abs(case.scores).sum())
     if case.n < 2 or total == 0:
@@ -176,15 +176,15 @@ def fi_entropy(case: Case, answers: Answers) -> float | None:
     higher_is_better=True,
     bounds=ANY,
     plan=without_deciles,
-    on_request=True,
+    opt_in=True,
     needs_bounds=True,
 )
-def naopc(case: Case, answers: Answers) -> float | None:
+def naopc(case: Case, answers: Outputs) -> float | None:
     """AOPC between the worst (0) and the best (1) order that a beam search finds for the input."""
     if case.bounds is None or case.bounds[0] == case.bounds[1]:
         return None
     low, high = case.bounds
-    return (float(np.mean(case.f - answers.f)) - low) / (high - low)
+    return (float(np.mean(case.probability - answers.probability)) - low) / (high - low)
 
 
 BEST = 20
@@ -197,7 +197,7 @@ BEST = 20
     bounds=(0, 1),
     need="answers",
 )
-def answer_recall_at_20(case: Case, answers: Answers) -> float | None:
+def answer_recall_at_20(case: Case, answers: Outputs) -> float | None:
     """Share of the gold answer's tokens among the 20 best (the Precision@20 of Song et al.).
 
     Of several accepted answers the one found best, as in SQuAD's own scores; none: no value.

@@ -106,7 +106,7 @@ def _nearest(
 
 
 @dataclass(frozen=True)
-class Facts:
+class NeighbourKey:
     """Everything that neighbours depend on: what is computed for equal facts is equal.
 
     `data` is the checksum of the examples, `encoder` that of the embedding's weights (empty for
@@ -128,7 +128,9 @@ class Facts:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def kept_neighbours(folder: Path, facts: Facts, compute: Callable[[], Neighbours]) -> Neighbours:
+def kept_neighbours(
+    folder: Path, facts: NeighbourKey, compute: Callable[[], Neighbours]
+) -> Neighbours:
     """Return the neighbours kept in a folder under these facts, or compute and keep them.
 
     A file that is damaged, or does not fit its facts, is computed again.
@@ -151,7 +153,7 @@ def kept_neighbours(folder: Path, facts: Facts, compute: Callable[[], Neighbours
     return found
 
 
-def _read(path: Path, facts: Facts, digest: str) -> Neighbours | None:
+def _read(path: Path, facts: NeighbourKey, digest: str) -> Neighbours | None:
     try:
         stored = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

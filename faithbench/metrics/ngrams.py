@@ -21,7 +21,7 @@ _MOST_COMMON = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class NgramCounts:
     """Which document has which n-gram, for one n: 0/1, one row per document.
 
     A sparse product takes time by the square of how often an n-gram occurs, a dense one does
@@ -53,7 +53,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Grams:
+class Ngrams:
     """The n-grams of some documents, n = 1..4, and their numbers of words."""
 
     tables: tuple[csr_array, ...]
@@ -70,7 +70,7 @@ class Grams:
 class Similarity:
     """The lexical similarity of all pairs of some documents, block by block."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[NgramCounts, ...]
     lengths: Ints
 
     def block(self, start: int, stop: int, *, released: bool = False) -> Floats:
@@ -95,7 +95,7 @@ def words_in(text: str) -> tuple[str, ...]:
     return tuple(text[start:end].lower() for start, end in word_spans(text))
 
 
-def grams_of(texts: Sequence[str]) -> Grams:
+def grams_of(texts: Sequence[str]) -> Ngrams:
     """Find the n-grams of each document."""
     documents = [words_in(text) for text in texts]
     lengths = np.array([len(words) for words in documents], dtype=np.int64)
@@ -110,7 +110,7 @@ def grams_of(texts: Sequence[str]) -> Grams:
         joined = np.where(inside, grams[:count] * len(known) + words[n - 1 :], -1)
         grams = np.unique(joined, return_inverse=True)[1].reshape(-1)
         tables.append(_table(owners[:count][inside], grams[inside], len(texts)))
-    return Grams(tuple(tables), lengths)
+    return Ngrams(tuple(tables), lengths)
 
 
 def _table(owners: Ints, grams: Ints, documents: int) -> csr_array:
@@ -122,7 +122,7 @@ def _table(owners: Ints, grams: Ints, documents: int) -> csr_array:
     return csr_array(entries, shape=(documents, width))
 
 
-def _split(table: csr_array) -> Table:
+def _split(table: csr_array) -> NgramCounts:
     counts = np.bincount(table.indices, minlength=table.shape[1])
     often = np.argsort(-counts, kind="stable")[:_MOST_COMMON]
     often = often[counts[often] > max(32, table.shape[0] // 128)]
@@ -130,4 +130,4 @@ def _split(table: csr_array) -> Table:
     seldom[often] = False
     rare = table[:, np.flatnonzero(seldom)]
     sizes = np.diff(table.indptr).astype(np.float64)
-    return Table(table[:, often].toarray(), rare, rare.T.tocsr(), sizes)
+    return NgramCounts(table[:, often].toarray(), rare, rare.T.tocsr(), sizes)

@@ -17,17 +17,17 @@ from faithbench.core.erasure import top_count
 from faithbench.core.types import Bools, Floats, Ints, rank
 from faithbench.data.words import is_stop_word
 
-Words = frozenset[str]
-Labelled = tuple[Words, Words, Words, Words]
+WordSet = frozenset[str]
+Labelled = tuple[WordSet, WordSet, WordSet, WordSet]
 """The words labelled high negative, low negative, low positive and high positive."""
 
 HIGH_NEGATIVE, LOW_NEGATIVE, NEUTRAL, LOW_POSITIVE, HIGH_POSITIVE = range(5)
 _SLACK = 1e-9
 
-Said = TypeVar("Said", Words, Labelled)
+Said = TypeVar("Said", WordSet, Labelled)
 
 
-def top_words(strings: Sequence[str], scores: Floats, share: float = 0.3) -> Words:
+def top_words(strings: Sequence[str], scores: Floats, share: float = 0.3) -> WordSet:
     """Return the strings of the top share of words, rounded half up, at least one word.
 
     Words are ranked by place: a string that stands twice among the best counts twice towards
@@ -40,14 +40,14 @@ def top_words(strings: Sequence[str], scores: Floats, share: float = 0.3) -> Wor
     return frozenset(strings[place] for place in rank(_checked(strings, scores))[:count])
 
 
-def iou(a: Words, b: Words) -> float | None:
+def iou(a: WordSet, b: WordSet) -> float | None:
     """Return intersection over union of two sets; None where both are empty."""
     union = len(a | b)
     return len(a & b) / union if union else None
 
 
 def iou_of_neighbours(
-    index: int, sets: Sequence[Words], neighbours: Sequence[Sequence[int]]
+    index: int, sets: Sequence[WordSet], neighbours: Sequence[Sequence[int]]
 ) -> float | None:
     """Return the mean IoU of an example's words and each neighbour's.
 
@@ -56,7 +56,7 @@ def iou_of_neighbours(
     return _mean_over(index, sets, neighbours, iou)
 
 
-def seed_agreement(sets: Sequence[Words]) -> float | None:
+def seed_agreement(sets: Sequence[WordSet]) -> float | None:
     """Return the mean IoU over all pairs of seeds; None for fewer than two, or empty unions."""
     return _mean([iou(a, b) for a, b in combinations(sets, 2)])
 
@@ -97,7 +97,7 @@ def labelled_words(
     if drop_stop_words:
         kept = kept & np.array([not is_stop_word(word) for word in strings], dtype=bool)
 
-    def of(label: int) -> Words:
+    def of(label: int) -> WordSet:
         return frozenset(
             strings[place] for place in np.flatnonzero(kept & (labels == label)).tolist()
         )
@@ -130,7 +130,7 @@ def iou_labels_of_neighbours(
     return _mean_over(index, labelled, neighbours, lambda a, b: iou_labels(a, b, released))
 
 
-def _ratio(a: Sequence[Words], b: Sequence[Words]) -> float | None:
+def _ratio(a: Sequence[WordSet], b: Sequence[WordSet]) -> float | None:
     pairs = list(zip(a, b, strict=True))
     union = sum(len(x | y) for x, y in pairs)
     return sum(len(x & y) for x, y in pairs) / union if union else None

@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from faithbench.metrics import rationale_agreement as plausibility
-from faithbench.metrics.explained import Explained
+from faithbench.metrics.explained import ExplainedTexts
 from faithbench.metrics.registry import Measure, file_metric, table_metric
-from faithbench.metrics.word_scores import Words
+from faithbench.metrics.word_scores import WordScores
 
 
 @table_metric(
     "auprc", family="plausibility", higher_is_better=True, bounds=(0, 1), need="rationale"
 )
-def auprc(table: Explained) -> list[float | None]:
+def auprc(table: ExplainedTexts) -> list[float | None]:
     """Area under precision and recall of the words' scores against the rationale."""
     return [plausibility.auprc(words) for words in table.words]
 
@@ -25,7 +25,7 @@ def auprc(table: Explained) -> list[float | None]:
 @table_metric(
     "token_f1", family="plausibility", higher_is_better=True, bounds=(0, 1), need="rationale"
 )
-def token_f1(table: Explained) -> list[float | None]:
+def token_f1(table: ExplainedTexts) -> list[float | None]:
     """F1 of the top words, as many as rationales have on average, and the rationale's."""
     return _hard(plausibility.token_f1, table.words, table.share)
 
@@ -33,7 +33,7 @@ def token_f1(table: Explained) -> list[float | None]:
 @table_metric(
     "token_precision", family="plausibility", higher_is_better=True, bounds=(0, 1), need="rationale"
 )
-def token_precision(table: Explained) -> list[float | None]:
+def token_precision(table: ExplainedTexts) -> list[float | None]:
     """Share of those top words that are in the rationale."""
     return _hard(plausibility.token_precision, table.words, table.share)
 
@@ -41,7 +41,7 @@ def token_precision(table: Explained) -> list[float | None]:
 @table_metric(
     "token_recall", family="plausibility", higher_is_better=True, bounds=(0, 1), need="rationale"
 )
-def token_recall(table: Explained) -> list[float | None]:
+def token_recall(table: ExplainedTexts) -> list[float | None]:
     """Share of the rationale's words that are among those top words."""
     return _hard(plausibility.token_recall, table.words, table.share)
 
@@ -49,7 +49,7 @@ def token_recall(table: Explained) -> list[float | None]:
 @table_metric(
     "iou_f1", family="plausibility", higher_is_better=True, bounds=(0, 1), need="rationale"
 )
-def iou_f1(table: Explained) -> list[float | None]:
+def iou_f1(table: ExplainedTexts) -> list[float | None]:
     """F1 of spans that overlap by half, one to one (ERASER's own count can exceed 1)."""
     return _hard(plausibility.iou_f1, table.words, table.share)
 
@@ -59,13 +59,13 @@ def iou_f1(table: Explained) -> list[float | None]:
     family="plausibility",
     higher_is_better=True,
     bounds=(0, inf),
-    on_request=True,
+    opt_in=True,
     need="rationale",
 )
-def iou_f1_eraser(table: Explained) -> list[float | None]:
+def iou_f1_eraser(table: ExplainedTexts) -> list[float | None]:
     """The same as ERASER's code counts: several found spans may match one."""
 
-    def released(words: Words, share: float) -> float | None:
+    def released(words: WordScores, share: float) -> float | None:
         return plausibility.iou_f1(words, share, released=True)
 
     return _hard(released, table.words, table.share)
@@ -74,7 +74,7 @@ def iou_f1_eraser(table: Explained) -> list[float | None]:
 @table_metric(
     "sentence_auprc", family="plausibility", higher_is_better=True, bounds=(0, 1), need="sentences"
 )
-def sentence_auprc(table: Explained) -> list[float | None]:
+def sentence_auprc(table: ExplainedTexts) -> list[float | None]:
     """AUPRC of sentences, each as good as its best word."""
     return [plausibility.auprc(words) for words in table.sentences]
 
@@ -82,7 +82,7 @@ def sentence_auprc(table: Explained) -> list[float | None]:
 @table_metric(
     "sentence_f1", family="plausibility", higher_is_better=True, bounds=(0, 1), need="sentences"
 )
-def sentence_f1(table: Explained) -> list[float | None]:
+def sentence_f1(table: ExplainedTexts) -> list[float | None]:
     """F1 of the top sentences and the rationale's."""
     return _hard(plausibility.token_f1, table.sentences, table.sentence_share)
 
@@ -94,7 +94,7 @@ def sentence_f1(table: Explained) -> list[float | None]:
     bounds=(0, 1),
     need="rationale",
 )
-def saliency_accuracy(table: Explained) -> list[float | None]:
+def saliency_accuracy(table: ExplainedTexts) -> list[float | None]:
     """Share of the rationale's words with a positive score (Ghaeini et al. 2019)."""
     return [plausibility.saliency_accuracy(words) for words in table.words]
 
@@ -109,7 +109,9 @@ file_metric(
 
 
 def _hard(
-    judge: Callable[[Words, float], float | None], words: Sequence[Words], share: float | None
+    judge: Callable[[WordScores, float], float | None],
+    words: Sequence[WordScores],
+    share: float | None,
 ) -> list[float | None]:
     """Judge the words of each example by the mean share of marked ones; no share, no values."""
     return [None if share is None else judge(own, share) for own in words]

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from faithbench.core.types import Bools, Floats, Span, rank
-from faithbench.metrics.word_scores import Words
+from faithbench.metrics.word_scores import WordScores
 
 ENOUGH = 0.5
 """Two spans match if so much of their union is shared (ERASER, section 4.1)."""
 
 
-def auprc(words: Words) -> float | None:
+def auprc(words: WordScores) -> float | None:
     """Return the area under the precision-recall curve of the scores (ERASER, section 4.1).
 
     By the trapezoid rule over one point per distinct score and the point of recall 0 and
@@ -36,22 +36,22 @@ def auprc(words: Words) -> float | None:
     return float(np.sum(np.diff(recall) * (precision[1:] + precision[:-1]) / 2))
 
 
-def token_precision(words: Words, share: float) -> float | None:
+def token_precision(words: WordScores, share: float) -> float | None:
     """Return the share of the hard rationale's words that are marked."""
     return _judged(words, share, lambda right, found, marked: right / found)
 
 
-def token_recall(words: Words, share: float) -> float | None:
+def token_recall(words: WordScores, share: float) -> float | None:
     """Return the share of the marked words that the hard rationale has."""
     return _judged(words, share, lambda right, found, marked: right / marked)
 
 
-def token_f1(words: Words, share: float) -> float | None:
+def token_f1(words: WordScores, share: float) -> float | None:
     """Return the F1 of marked words and the hard rationale's."""
     return _judged(words, share, lambda right, found, marked: 2 * right / (found + marked))
 
 
-def iou_f1(words: Words, share: float, *, released: bool = False) -> float | None:
+def iou_f1(words: WordScores, share: float, *, released: bool = False) -> float | None:
     """Return the F1 of spans, which are runs of neighbouring words of the hard rationale.
 
     A found span matches a marked one if their IoU is at least a half. Each span has at most
@@ -78,14 +78,14 @@ def span_f1(
     return 2 * right / (len(found) + len(marked))
 
 
-def saliency_accuracy(words: Words) -> float | None:
+def saliency_accuracy(words: WordScores) -> float | None:
     """Return the share of marked words with a positive score (Ghaeini et al. 2019, section 5.2)."""
     if words.rationale is None:
         return None
     return float((words.scores[words.rationale] > 0).mean())
 
 
-def saliency_hinge(words: Words) -> float | None:
+def saliency_hinge(words: WordScores) -> float | None:
     """Return how far below 0 the scores of marked words are, added (Ghaeini et al. 2019, Eq. 1)."""
     if words.rationale is None:
         return None
@@ -104,7 +104,7 @@ def tpr_drop(before: Sequence[bool], after: Sequence[bool]) -> float | None:
     return (first - last) / first if first else None
 
 
-def hard_rationale(words: Words, share: float) -> Bools:
+def hard_rationale(words: WordScores, share: float) -> Bools:
     """Mark the top words, as many as the share says: rounded half up, at least one."""
     count = max(1, math.floor(share * len(words.scores) + 0.5))
     chosen = np.zeros(len(words.scores), dtype=bool)
@@ -112,7 +112,7 @@ def hard_rationale(words: Words, share: float) -> Bools:
     return chosen
 
 
-def runs(marked: Bools, words: Words) -> tuple[Span, ...]:
+def runs(marked: Bools, words: WordScores) -> tuple[Span, ...]:
     """Join neighbouring marked words into spans [start, end) of words, each within one text."""
     border = len(marked) - words.second
     edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
@@ -125,7 +125,9 @@ def runs(marked: Bools, words: Words) -> tuple[Span, ...]:
     return tuple(found)
 
 
-def _judged(words: Words, share: float, judge: Callable[[int, int, int], float]) -> float | None:
+def _judged(
+    words: WordScores, share: float, judge: Callable[[int, int, int], float]
+) -> float | None:
     """Judge the counts of words that are in both, found, and marked."""
     if words.rationale is None:
         return None

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from faithbench.core.errors import FaithbenchError, unknown
-from faithbench.core.types import Answers, Bools, Case
+from faithbench.core.types import Bools, Case, Outputs
 
 if TYPE_CHECKING:
-    from faithbench.metrics.explained import Explained
+    from faithbench.metrics.explained import ExplainedTexts
 
 
 Family = Literal["faithfulness", "stability", "plausibility", "speed"]
 FAMILIES: tuple[Family, ...] = ("faithfulness", "stability", "plausibility", "speed")
 Need = Literal["answers", "rationale", "sentences", "seeds"]
 Plan = Callable[[Case], Bools]
-Score = Callable[[Case, Answers], float | None]
-Enough = Callable[[Answers], bool]
-TableScore = Callable[["Explained"], list[float | None]]
+Score = Callable[[Case, Outputs], float | None]
+Enough = Callable[[Outputs], bool]
+TableScore = Callable[["ExplainedTexts"], list[float | None]]
 
 
 def no_rows(case: Case) -> Bools:
@@ -37,7 +37,7 @@ def no_rows(case: Case) -> Bools:
 class Metric:
     """A number with its meaning: direction, range and version of the formula.
 
-    `higher_is_better` is None where neither is. A metric `on_request` runs only if it is named;
+    `higher_is_better` is None where neither is. A metric that is `opt_in` runs only if it is named;
     `need` is what a task or a run must have for it: accepted answers, rationales, rationales
     that mark whole sentences, or an explainer that is run under several seeds.
     """
@@ -49,7 +49,7 @@ class Metric:
     high: float
     version: int
     summary: str
-    on_request: bool = False
+    opt_in: bool = False
     need: Need | None = None
 
     def checked(self, value: float | None) -> float | None:
@@ -82,7 +82,7 @@ class CaseMetric(Metric):
         """Plan the rows of a case; where nothing may be erased there are none."""
         return self.plan(case) if case.n else no_rows(case)
 
-    def value(self, case: Case, answers: Answers) -> float | None:
+    def value(self, case: Case, answers: Outputs) -> float | None:
         """Score a case, refusing a value outside the metric's range."""
         if not case.n and self.plan is not no_rows:
             return None
@@ -95,7 +95,7 @@ class TableMetric(Metric):
 
     score: TableScore
 
-    def values(self, table: Explained) -> list[float | None]:
+    def values(self, table: ExplainedTexts) -> list[float | None]:
         """Score all examples, refusing a value outside the metric's range."""
         return [self.checked(value) for value in self.score(table)]
 
@@ -117,7 +117,7 @@ def metric(
     plan: Plan = no_rows,
     version: int = 1,
     enough: Enough | None = None,
-    on_request: bool = False,
+    opt_in: bool = False,
     needs_bounds: bool = False,
     need: Need | None = None,
 ) -> Callable[[Score], Score]:
@@ -126,7 +126,7 @@ def metric(
     def register(score: Score) -> Score:
         file_metric(
             CaseMetric(
-                name, family, higher_is_better, *bounds, version, summary_of(score), on_request,
+                name, family, higher_is_better, *bounds, version, summary_of(score), opt_in,
                 need, plan=plan, score=score, enough=enough, needs_bounds=needs_bounds,
             )
         )  # fmt: skip
@@ -142,7 +142,7 @@ def table_metric(
     higher_is_better: bool | None,
     bounds: tuple[float, float],
     version: int = 1,
-    on_request: bool = False,
+    opt_in: bool = False,
     need: Need | None = None,
 ) -> Callable[[TableScore], TableScore]:
     """Register a function that scores all examples of an explainer together."""
@@ -150,7 +150,7 @@ def table_metric(
     def register(score: TableScore) -> TableScore:
         file_metric(
             TableMetric(
-                name, family, higher_is_better, *bounds, version, summary_of(score), on_request,
+                name, family, higher_is_better, *bounds, version, summary_of(score), opt_in,
                 need, score=score,
             )
         )  # fmt: skip
@@ -199,8 +199,7 @@ def _named(name: str, has: set[Need | None] | None) -> dict[str, Metric]:
     return {
         m.name: m
         for m in sorted(METRICS.values(), key=lambda m: FAMILIES.index(m.family))
-        if not m.on_request
-        and (name == m.family or (name == "all" and (has is None or m.need in has)))
+        if not m.opt_in and (name == m.family or (name == "all" and (has is None or m.need in has)))
     }
 
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from faithbench.core.erasure import keep_without
-from faithbench.core.types import Answers, Bools, Case, rank
+from faithbench.core.types import Bools, Case, Outputs, rank
 from faithbench.metrics.faithfulness import ANY, kendall, leave_one_out, without_top
 from faithbench.metrics.registry import metric
 
@@ -34,11 +34,11 @@ def mask_lrp_grid(case: Case) -> Bools:
     higher_is_better=True,
     bounds=(-1, 1),
     plan=mask_lrp_grid,
-    on_request=True,
+    opt_in=True,
 )
-def aopc_mask_lrp(case: Case, answers: Answers) -> float:
+def aopc_mask_lrp(case: Case, answers: Outputs) -> float:
     """AOPC on the grid of the Mask-LRP code; with --operator pad, its published numbers."""
-    return float(np.mean(case.f - answers.f))
+    return float(np.mean(case.probability - answers.probability))
 
 
 @metric(
@@ -47,11 +47,11 @@ def aopc_mask_lrp(case: Case, answers: Answers) -> float:
     higher_is_better=False,
     bounds=ANY,
     plan=mask_lrp_grid,
-    on_request=True,
+    opt_in=True,
 )
-def lodds_mask_lrp(case: Case, answers: Answers) -> float:
+def lodds_mask_lrp(case: Case, answers: Outputs) -> float:
     """LOdds on the grid of the Mask-LRP code; with --operator pad, its published numbers."""
-    return float(np.mean(answers.log_f - case.log_f))
+    return float(np.mean(answers.log_probability - case.log_probability))
 
 
 @metric(
@@ -60,11 +60,11 @@ def lodds_mask_lrp(case: Case, answers: Answers) -> float:
     higher_is_better=True,
     bounds=(0, 1),
     plan=mask_lrp_grid,
-    on_request=True,
+    opt_in=True,
 )
-def aopc_attcat(case: Case, answers: Answers) -> float:
+def aopc_attcat(case: Case, answers: Outputs) -> float:
     """AOPC of the AttCAT code: the same grid, but rises of the probability count as falls."""
-    return float(np.mean(abs(case.f - answers.f)))
+    return float(np.mean(abs(case.probability - answers.probability)))
 
 
 def saloss_steps(case: Case) -> Bools:
@@ -88,9 +88,9 @@ def _saloss_counts(size: int) -> range:
     bounds=(0, 1),
     plan=saloss_steps,
     enough=lambda answers: not answers.kept.all(),
-    on_request=True,
+    opt_in=True,
 )
-def flip_fraction_saloss(case: Case, answers: Answers) -> float:
+def flip_fraction_saloss(case: Case, answers: Outputs) -> float:
     """Share of all T tokens erased at the first flip, by the steps of the SaLoss code."""
     size = len(case.every_score)
     flipped = np.flatnonzero(~answers.kept)
@@ -103,11 +103,11 @@ def flip_fraction_saloss(case: Case, answers: Answers) -> float:
     higher_is_better=True,
     bounds=(-1, 1),
     plan=leave_one_out,
-    on_request=True,
+    opt_in=True,
 )
-def tau_loo_jain_wallace(case: Case, answers: Answers) -> float | None:
+def tau_loo_jain_wallace(case: Case, answers: Outputs) -> float | None:
     """Kendall's tau-b between scores and how far the probability moves, up or down."""
-    return kendall(case.scores, abs(case.f - answers.f))
+    return kendall(case.scores, abs(case.probability - answers.probability))
 
 
 @metric(
@@ -116,11 +116,11 @@ def tau_loo_jain_wallace(case: Case, answers: Answers) -> float | None:
     higher_is_better=True,
     bounds=ANY,
     plan=without_top((30,)),
-    on_request=True,
+    opt_in=True,
 )
-def delta_log_odds_l2e(case: Case, answers: Answers) -> float:
+def delta_log_odds_l2e(case: Case, answers: Outputs) -> float:
     """Fall of the log-odds without the top 30%, as the L2E code: not clipped, 0 where p is 1."""
-    return log_odds_l2e(case.f) - log_odds_l2e(float(answers.f[0]))
+    return log_odds_l2e(case.probability) - log_odds_l2e(float(answers.probability[0]))
 
 
 def log_odds_l2e(probability: float) -> float:

@@ -9,11 +9,9 @@ from math import inf
 
 import numpy as np
 
-from faithbench.metrics.explained import Explained
+from faithbench.metrics.explained import ExplainedTexts
 from faithbench.metrics.overlaps import (
-    Words as WordSet,
-)
-from faithbench.metrics.overlaps import (
+    WordSet,
     iou_labels_of_neighbours,
     iou_of_neighbours,
     labelled_words,
@@ -21,26 +19,26 @@ from faithbench.metrics.overlaps import (
     top_words,
 )
 from faithbench.metrics.registry import Measure, file_metric, table_metric
-from faithbench.metrics.word_scores import Words
+from faithbench.metrics.word_scores import WordScores
 
 
-def _iou(table: Explained, kind: str) -> list[float | None]:
+def _iou(table: ExplainedTexts, kind: str) -> list[float | None]:
     sets, near = _top(table.words), table.near(kind)
     return [iou_of_neighbours(place, sets, near) for place in range(len(sets))]
 
 
-def _top(words: tuple[Words, ...]) -> list[WordSet]:
+def _top(words: tuple[WordScores, ...]) -> list[WordSet]:
     return [top_words(own.strings, own.scores) for own in words]
 
 
 @table_metric("iou_semantic", family="stability", higher_is_better=True, bounds=(0, 1))
-def iou_semantic(table: Explained) -> list[float | None]:
+def iou_semantic(table: ExplainedTexts) -> list[float | None]:
     """Overlap of the top 30% words with those of the 3 examples nearest in meaning."""
     return _iou(table, "semantic")
 
 
 @table_metric("iou_lexical", family="stability", higher_is_better=True, bounds=(0, 1))
-def iou_lexical(table: Explained) -> list[float | None]:
+def iou_lexical(table: ExplainedTexts) -> list[float | None]:
     """Overlap of the top 30% words with those of the 3 examples nearest in wording."""
     return _iou(table, "lexical")
 
@@ -50,15 +48,15 @@ def iou_lexical(table: Explained) -> list[float | None]:
     family="stability",
     higher_is_better=True,
     bounds=(0, 1),
-    on_request=True,
+    opt_in=True,
 )
-def iou_lexical_l2e(table: Explained) -> list[float | None]:
+def iou_lexical_l2e(table: ExplainedTexts) -> list[float | None]:
     """The same with neighbours of L2E's code: n-gram overlaps averaged, not added."""
     return _iou(table, "lexical-mean")
 
 
 def _labels(
-    table: Explained, *, drop: bool = False, annotated: bool = False, released: bool = False
+    table: ExplainedTexts, *, drop: bool = False, annotated: bool = False, released: bool = False
 ) -> list[float | None]:
     """Compare labelled words; an example without annotated words has none where those count."""
     said = []
@@ -71,7 +69,7 @@ def _labels(
 
 
 @table_metric("iou_labels", family="stability", higher_is_better=True, bounds=(0, 1))
-def iou_labels(table: Explained) -> list[float | None]:
+def iou_labels(table: ExplainedTexts) -> list[float | None]:
     """Overlap with the 3 nearest in meaning of words by sign and strength (L2E, Eq. 1)."""
     return _labels(table)
 
@@ -81,9 +79,9 @@ def iou_labels(table: Explained) -> list[float | None]:
     family="stability",
     higher_is_better=True,
     bounds=(0, 1),
-    on_request=True,
+    opt_in=True,
 )
-def iou_labels_content(table: Explained) -> list[float | None]:
+def iou_labels_content(table: ExplainedTexts) -> list[float | None]:
     """The same without stop-words."""
     return _labels(table, drop=True)
 
@@ -93,10 +91,10 @@ def iou_labels_content(table: Explained) -> list[float | None]:
     family="stability",
     higher_is_better=True,
     bounds=(0, 1),
-    on_request=True,
+    opt_in=True,
     need="rationale",
 )
-def iou_labels_annotated(table: Explained) -> list[float | None]:
+def iou_labels_annotated(table: ExplainedTexts) -> list[float | None]:
     """The same on words that rationales mark."""
     return _labels(table, annotated=True)
 
@@ -106,9 +104,9 @@ def iou_labels_annotated(table: Explained) -> list[float | None]:
     family="stability",
     higher_is_better=True,
     bounds=(0, 1),
-    on_request=True,
+    opt_in=True,
 )
-def iou_labels_l2e(table: Explained) -> list[float | None]:
+def iou_labels_l2e(table: ExplainedTexts) -> list[float | None]:
     """The same as L2E's code has it: two labels, by sign; 0 where nothing is labelled."""
     return _labels(table, released=True)
 
@@ -116,7 +114,7 @@ def iou_labels_l2e(table: Explained) -> list[float | None]:
 @table_metric(
     "seed_agreement", family="stability", higher_is_better=True, bounds=(0, 1), need="seeds"
 )
-def agreement_of_seeds(table: Explained) -> list[float | None]:
+def agreement_of_seeds(table: ExplainedTexts) -> list[float | None]:
     """Overlap of the top 30% words between seeds; none for explainers that do not draw."""
     by_seed = [_top(words) for words in table.seeds]
     return [seed_agreement(sets) for sets in zip(*by_seed, strict=True)]

@@ -15,7 +15,7 @@ from faithbench.data.words import word_spans
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class WordScores:
     """The words of the evidence that a model reads, in reading order, text before text_b.
 
     `strings` are in lower case; `spans` are characters of the text that the word is in, which
@@ -29,7 +29,7 @@ class Words:
     second: int = 0
 
 
-def words_of(encoding: Encoding, scores: Floats) -> Words:
+def words_of(encoding: Encoding, scores: Floats) -> WordScores:
     """Join the scores of the erasable tokens, as a row holds them, into those of words.
 
     A word's score is the sum over its tokens (PROTOCOL, Units). Words without a token of their
@@ -46,7 +46,7 @@ def words_of(encoding: Encoding, scores: Floats) -> Words:
     marked[first:] = False
     spans = tuple(encoding.word_spans[word] for word in read)
     texts = [example.text if word < first else example.text_b or "" for word in read]
-    return Words(
+    return WordScores(
         scores=sums.astype(np.float64),
         strings=tuple(text[slice(*span)].lower() for text, span in zip(texts, spans, strict=True)),
         spans=spans,
@@ -55,7 +55,7 @@ def words_of(encoding: Encoding, scores: Floats) -> Words:
     )
 
 
-def by_sentence(words: Words, text: str, text_b: str = "") -> Words:
+def by_sentence(words: WordScores, text: str, text_b: str = "") -> WordScores:
     """Return one entry per sentence that has a word: its highest score, marked if a word is."""
     first = len(words.spans) - words.second
     sentences, later = sentence_spans(text), sentence_spans(text_b)
@@ -70,7 +70,7 @@ def by_sentence(words: Words, text: str, text_b: str = "") -> Words:
     spans = tuple((*sentences, *later)[home] for home in read)
     texts = [text if home < len(sentences) else text_b for home in read]
     marked = words.rationale
-    return Words(
+    return WordScores(
         scores=np.array([words.scores[inside].max() for inside in members], dtype=np.float64),
         strings=tuple(own[slice(*span)].lower() for own, span in zip(texts, spans, strict=True)),
         spans=spans,
@@ -86,7 +86,7 @@ def _homes(words: Sequence[Span], sentences: Sequence[Span]) -> Ints:
     return np.searchsorted(starts, own, side="right") - 1
 
 
-def mean_rationale_share(examples: Iterable[Words]) -> float | None:
+def mean_rationale_share(examples: Iterable[WordScores]) -> float | None:
     """Return the mean share of marked words of the examples that have a rationale."""
     shares = [float(words.rationale.mean()) for words in examples if words.rationale is not None]
     return math.fsum(shares) / len(shares) if shares else None

@@ -34,7 +34,7 @@ def encode(
     windows.
     """
     pair = () if example.text_b is None else (example.text_b,)
-    asks = pair != () and len(model.heads) > 1
+    asks = pair != () and len(model.outputs) > 1
     texts = (*pair, example.text) if asks else (example.text, *pair)
     cut_first: str | bool = "only_second" if asks else "only_first"
     cut_first = cut_first if evidence == "text" else "longest_first"

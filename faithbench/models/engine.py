@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Floats, Ints
 from faithbench.models.encoding import inputs_of, pad_rows
-from faithbench.models.fast_encoder import Lean, lean_forward
+from faithbench.models.fast_encoder import FastEncoder, fast_encoder
 from faithbench.models.model import Model
 
-Row = tuple[Ints, Ints]
+TokenRow = tuple[Ints, Ints]
 """One input: its token ids and its segment ids."""
 
 
@@ -41,15 +41,15 @@ class Engine:
     _seconds: dict[bytes, float] = field(default_factory=dict)
 
     @cached_property
-    def _lean(self) -> Lean | None:
-        return lean_forward(self.model)
+    def _lean(self) -> FastEncoder | None:
+        return fast_encoder(self.model)
 
     @cached_property
-    def differentiable(self) -> Lean | None:
+    def differentiable(self) -> FastEncoder | None:
         """Return a shorter way to the logits that passes gradients, where there is one."""
-        return lean_forward(self.model, differentiable=True)
+        return fast_encoder(self.model, differentiable=True)
 
-    def log_probabilities(self, rows: Sequence[Row], head: str = "logits") -> Floats:
+    def log_probabilities(self, rows: Sequence[TokenRow], output: str = "logits") -> Floats:
         """Return ln softmax of an output: one line per row, one column per class.
 
         The classes of a question answerer's outputs are token positions, up to the model's
@@ -67,11 +67,11 @@ class Engine:
         spared = sum(self._seconds[key] for key in set(keys) - set(fresh))
         self.model.meter.charge(forwards=len(set(keys)), passes=0, shared_seconds=spared)
         self._compute(list(fresh.items()))
-        heads = self.model.heads
-        width = len(self.model.labels) if len(heads) == 1 else self.model.max_tokens
+        outputs = self.model.outputs
+        width = len(self.model.labels) if len(outputs) == 1 else self.model.max_tokens
         if not rows:
             return np.zeros((0, width))
-        first = heads.index(head) * width
+        first = outputs.index(output) * width
         return np.stack([self._known[key] for key in keys])[:, first : first + width]
 
     def forget(self) -> None:
@@ -79,7 +79,7 @@ class Engine:
         self._known.clear()
         self._seconds.clear()
 
-    def _compute(self, rows: list[tuple[bytes, Row]]) -> None:
+    def _compute(self, rows: list[tuple[bytes, TokenRow]]) -> None:
         # Longest first, so that a device too small for the budget says so at once.
         waiting = sorted(rows, key=lambda item: (-len(item[1][0]), item[0]))
         while waiting:
@@ -99,7 +99,7 @@ class Engine:
             self._seconds.update(dict.fromkeys(keys, (time.perf_counter() - start) / len(keys)))
             waiting = rest
 
-    def _forward(self, rows: list[Row]) -> Floats:
+    def _forward(self, rows: list[TokenRow]) -> Floats:
         network = self.model.network
         arrays = pad_rows(rows, int(network.config.pad_token_id))
         ids, types, attention = (torch.tensor(a, device=network.device) for a in arrays)
@@ -109,11 +109,11 @@ class Engine:
                 logits = self._lean(ids, types, attention)
                 return _array(torch.log_softmax(logits.cpu().double(), dim=-1))
             out = network(**inputs_of(network, ids, types, attention))
-        if len(self.model.heads) == 1:
+        if len(self.model.outputs) == 1:
             return _array(torch.log_softmax(out.logits.cpu().double(), dim=-1))
         missing = self.model.max_tokens - ids.shape[1]
         padding = attention.cpu() == 0
-        parts = [out[h].cpu().double().masked_fill(padding, -torch.inf) for h in self.model.heads]
+        parts = [out[h].cpu().double().masked_fill(padding, -torch.inf) for h in self.model.outputs]
         padded = [F.pad(p.log_softmax(dim=-1), (0, missing), value=-torch.inf) for p in parts]
         return _array(torch.cat(padded, dim=1))
 
@@ -133,6 +133,6 @@ def engine_of(model: Model) -> Engine:
     return _engines[model]
 
 
-def _key(row: Row) -> bytes:
+def _key(row: TokenRow) -> bytes:
     ids, types = row
     return ids.tobytes() + types.tobytes()

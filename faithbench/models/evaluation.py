@@ -30,7 +30,7 @@ def accuracy(model: Model, data: Dataset, progress: Report | None = None) -> flo
 
 def evaluate(model: Model, data: Dataset, progress: Report | None = None) -> dict[str, float]:
     """Score a model on a split: CLASS_SCORES, or ANSWER_SCORES of a question answerer."""
-    if len(model.heads) > 1:
+    if len(model.outputs) > 1:
         return answer_scores(answers_of(model, data, progress), data.examples)
     engine, found = Engine(model), []
     for encodings in _chunks(model, data, progress):
@@ -45,7 +45,7 @@ def answers_of(model: Model, data: Dataset, progress: Report | None = None) -> l
     may_be_none = len(data.task.labels) > 1
     for encodings in _chunks(model, data, progress):
         rows = [(e.ids, e.types) for e in encodings]
-        starts, ends = (engine.log_probabilities(rows, head) for head in model.heads)
+        starts, ends = (engine.log_probabilities(rows, head) for head in model.outputs)
         for encoding, start, end in zip(encodings, starts, ends, strict=True):
             span = best_span(encoding, start, end, may_be_none=may_be_none)
             found.append(span_text(encoding, span))

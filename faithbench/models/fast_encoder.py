@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from faithbench.models.model import Model
 from faithbench.models.packed_linear import Dense, join_linear
 
-Lean = Callable[[Tensor, Tensor, Tensor], Tensor]
+FastEncoder = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From ids, segments and attention [rows, tokens] to logits [rows, classes]."""
 
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-9}
@@ -22,7 +22,7 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-9}
 _PLACED_BY_INDEX = {"bert", "electra"}
 
 
-def lean_forward(model: Model, *, differentiable: bool = False) -> Lean | None:
+def fast_encoder(model: Model, *, differentiable: bool = False) -> FastEncoder | None:
     """Return a shorter way to the model's logits, or None where it has none.
 
     A classifier reads one token, so the last block is computed for that one alone; rows that
@@ -35,7 +35,7 @@ def lean_forward(model: Model, *, differentiable: bool = False) -> Lean | None:
     sorts rows by length, so that embeddings put in a row's place must be of rows of one length.
     """
     network: Any = model.network
-    if len(model.heads) > 1 or model.dtype not in _TOLERANCE or network.training:
+    if len(model.outputs) > 1 or model.dtype not in _TOLERANCE or network.training:
         return None
     try:
         layers = network.base_model.encoder.layer
@@ -182,7 +182,7 @@ def _block(layer: Any, *, pack: bool) -> _Block:
     )
 
 
-def _agrees(model: Model, lean: Lean) -> bool:
+def _agrees(model: Model, lean: FastEncoder) -> bool:
     """Compare with the network itself on two rows, one of them padded."""
     network: Any = model.network
     draw = torch.Generator().manual_seed(0)

@@ -13,7 +13,7 @@ import torch
 from faithbench.core.erasure import Operator
 from faithbench.core.errors import FaithbenchError
 from faithbench.models.meter import Meter
-from faithbench.models.weights import Found, locate, read_card, sha256_of_weights
+from faithbench.models.weights import Located, locate, read_card, sha256_of_weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -56,7 +56,7 @@ class Model:
         return self.network.dtype
 
     @property
-    def heads(self) -> tuple[str, ...]:
+    def outputs(self) -> tuple[str, ...]:
         """The outputs that are explained: one of a classifier, two of a question answerer."""
         return (
             ("start_logits", "end_logits") if hasattr(self.network, "qa_outputs") else ("logits",)
@@ -172,7 +172,7 @@ def load_model(
     )
 
 
-def _answers_questions(found: Found) -> bool:
+def _answers_questions(found: Located) -> bool:
     """Say whether a model finds answers in a text, by its card or its configuration."""
     if found.adapter is not None:
         return bool(read_card(found.adapter).get("kind") == "qa")
@@ -182,7 +182,7 @@ def _answers_questions(found: Found) -> bool:
     return any("QuestionAnswering" in name for name in config.architectures or ())
 
 
-def _check_classes(ref: str, found: Found, wanted: int) -> None:
+def _check_classes(ref: str, found: Located, wanted: int) -> None:
     """Refuse a model of another task, whose head would not fit."""
     from transformers import AutoConfig
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Answers, Bools, Encoding, Floats, Ints, Target
+from faithbench.core.types import Bools, Encoding, Floats, Ints, Outputs, Target
 from faithbench.models.answers import best_span, exact_match, span_text
-from faithbench.models.engine import Engine, Row
+from faithbench.models.engine import Engine, TokenRow
 from faithbench.models.model import Model
 from faithbench.models.windows import parts_of
 
@@ -22,13 +22,13 @@ class Prediction:
     """What is explained of one example, ln f of its full input, and whether it is right."""
 
     target: Target
-    log_f: float
+    log_probability: float
     right: bool
 
 
 def predictions(engine: Engine, encodings: Sequence[Encoding]) -> list[Prediction]:
     """Predict the full inputs: the likeliest class, or the likeliest answer."""
-    if len(engine.model.heads) == 1:
+    if len(engine.model.outputs) == 1:
         answers = classes(engine, [rows_of(encoding) for encoding in encodings])
         targets = [int(t) for t in np.argmax(answers, axis=1)]
         return [
@@ -41,25 +41,25 @@ def predictions(engine: Engine, encodings: Sequence[Encoding]) -> list[Predictio
         span = _span(engine.model, encoding, start, end)
         said = span_text(encoding, None if span == NO_ANSWER else span)
         accepted = [answer.text for answer in encoding.example.answers]
-        log_f = float(start[span[0]] + end[span[1]])
-        found.append(Prediction(span, log_f, bool(exact_match(said, accepted))))
+        log_probability = float(start[span[0]] + end[span[1]])
+        found.append(Prediction(span, log_probability, bool(exact_match(said, accepted))))
     return found
 
 
-def read_answers(
+def evaluate_inputs(
     engine: Engine,
-    inputs: Sequence[Sequence[Row]],
+    inputs: Sequence[Sequence[TokenRow]],
     encodings: Sequence[Encoding],
     targets: Sequence[Target],
-) -> Answers:
+) -> Outputs:
     """Run inputs, each of one row per window, and say what is left of each one's prediction.
 
     `encodings` and `targets` are those of the full inputs they were made from.
     """
-    if len(engine.model.heads) == 1:
+    if len(engine.model.outputs) == 1:
         answers = classes(engine, inputs)
         own = np.array(targets, dtype=np.int64)
-        return Answers(answers[np.arange(len(inputs)), own], answers.argmax(axis=1) == own)
+        return Outputs(answers[np.arange(len(inputs)), own], answers.argmax(axis=1) == own)
     rows = [first for (first,) in inputs]
     if any(len(ids) != len(e.ids) for (ids, _), e in zip(rows, encodings, strict=True)):
         raise FaithbenchError(
@@ -67,20 +67,20 @@ def read_answers(
             "erase with --operator mask"
         )
     starts, ends = _positions(engine, rows)
-    log_f, kept = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
+    log_probability, kept = np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
     for i, (encoding, target) in enumerate(zip(encodings, targets, strict=True)):
         assert not isinstance(target, int)  # a question answerer's is a pair
-        log_f[i] = starts[i, target[0]] + ends[i, target[1]]
+        log_probability[i] = starts[i, target[0]] + ends[i, target[1]]
         kept[i] = _span(engine.model, encoding, starts[i], ends[i]) == target
-    return Answers(log_f, kept)
+    return Outputs(log_probability, kept)
 
 
-def rows_of(encoding: Encoding) -> list[Row]:
+def rows_of(encoding: Encoding) -> list[TokenRow]:
     """Return the rows of a full input: one, or one per window."""
     return [(part.ids, part.types) for part in parts_of(encoding)]
 
 
-def classes(engine: Engine, inputs: Sequence[Sequence[Row]]) -> Floats:
+def classes(engine: Engine, inputs: Sequence[Sequence[TokenRow]]) -> Floats:
     """Return log-probabilities of the classes; of several windows, of their mean probability."""
     answers = engine.log_probabilities([row for rows in inputs for row in rows])
     counts = np.array([len(rows) for rows in inputs])
@@ -115,8 +115,8 @@ def gold_tokens(encoding: Encoding) -> tuple[Bools, ...]:
     return tuple(found)
 
 
-def _positions(engine: Engine, rows: Sequence[Row]) -> tuple[Floats, Floats]:
-    first, last = engine.model.heads
+def _positions(engine: Engine, rows: Sequence[TokenRow]) -> tuple[Floats, Floats]:
+    first, last = engine.model.outputs
     return engine.log_probabilities(rows, first), engine.log_probabilities(rows, last)
 
 

@@ -64,16 +64,16 @@ def release(model: Model) -> None:
     _passes.pop(model, None)
 
 
-def heads_of(model: Model, batch: Batch) -> tuple[Batch, ...]:
+def per_output(model: Model, batch: Batch) -> tuple[Batch, ...]:
     """Split a question answerer's batch into one per output; the same objects every time."""
-    if len(model.heads) == 1:
+    if len(model.outputs) == 1:
         return (batch,)
     held = _passes.setdefault(model, {})
     known = held.get((batch, "heads"))
     if known is None:
         parts = tuple(
-            replace(batch, head=head, targets=batch.targets[:, column])
-            for column, head in enumerate(model.heads)
+            replace(batch, output=output, targets=batch.targets[:, column])
+            for column, output in enumerate(model.outputs)
         )
         held[batch, "heads"] = known = _Held(parts, 0.0)
     found: tuple[Batch, ...] = known.value

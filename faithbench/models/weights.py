@@ -20,7 +20,7 @@ _PATTERNS = ("model.safetensors", "model-*.safetensors")
 
 
 @dataclass(frozen=True)
-class Found:
+class Located:
     """A model's base (folder or hub name), and the adapter to put on top of it, if any."""
 
     base: str
@@ -29,7 +29,7 @@ class Found:
     adapter: Path | None = None
 
 
-def locate(ref: str, revision: str | None = None) -> Found:
+def locate(ref: str, revision: str | None = None) -> Located:
     """Find a model by `bundled:<task>`, folder or hub name, without loading it."""
     if ref.startswith("bundled:"):
         adapter = BUNDLED / ref.removeprefix("bundled:")
@@ -51,10 +51,10 @@ def locate(ref: str, revision: str | None = None) -> Found:
             f"model {ref!r}: no such folder, and the Hugging Face hub does not answer; "
             "use --model bundled:<task>, or a folder with config.json and model.safetensors"
         )
-    return Found(base=ref, revision=revision)
+    return Located(base=ref, revision=revision)
 
 
-def _locate_folder(folder: Path) -> Found:
+def _locate_folder(folder: Path) -> Located:
     if (folder / "adapter_config.json").is_file():
         return locate_adapter(folder)
     if not (folder / "config.json").is_file():
@@ -64,10 +64,10 @@ def _locate_folder(folder: Path) -> Found:
             f"model folder {folder} has no weights (model.safetensors); "
             "save the model with save_pretrained, which writes safetensors"
         )
-    return Found(base=str(folder), folder=folder)
+    return Located(base=str(folder), folder=folder)
 
 
-def locate_adapter(adapter: Path) -> Found:
+def locate_adapter(adapter: Path) -> Located:
     """Find the base an adapter belongs on, checking that it is the very same weights."""
     card = read_card(adapter)
     base, there = base_folder(card.get("base", BASE_NAME))
@@ -88,7 +88,7 @@ def locate_adapter(adapter: Path) -> Found:
             f"adapter {adapter}: checksum {found[:12]}... differs from its card's "
             f"{str(card.get('adapter_sha256'))[:12]}...; restore the file or train it again"
         )
-    return Found(base=str(base), folder=base, adapter=adapter)
+    return Located(base=str(base), folder=base, adapter=adapter)
 
 
 def read_card(adapter: Path) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def weight_files(folder: Path) -> list[Path]:
     return sorted(path for pattern in _PATTERNS for path in folder.glob(pattern))
 
 
-def sha256_of_weights(found: Found) -> str:
+def sha256_of_weights(found: Located) -> str:
     """Digest every weight file that makes the model: base first, adapter last."""
     folder = found.folder or _hub_folder(found)
     files = weight_files(folder)
@@ -194,7 +194,7 @@ def sha256_of_weights(found: Found) -> str:
     return hashlib.sha256("".join(file_sha256(f) for f in files).encode()).hexdigest()
 
 
-def _hub_folder(found: Found) -> Path:
+def _hub_folder(found: Located) -> Path:
     from huggingface_hub import try_to_load_from_cache
 
     path = try_to_load_from_cache(found.base, "config.json", revision=found.revision)

@@ -12,7 +12,7 @@ from faithbench.core.erasure import Operator, erase_tokens
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Attribution, Bools, Encoding, Ints
 
-Row = tuple[Ints, Ints]
+TokenRow = tuple[Ints, Ints]
 
 OVERLAP = 128
 LEAST = 16
@@ -58,7 +58,7 @@ def _part(whole: Encoding, places: Ints) -> Encoding:
 
 def erased_rows(
     encoding: Encoding, keep: Bools, operator: Operator, token_id: int
-) -> tuple[Row, ...]:
+) -> tuple[TokenRow, ...]:
     """Return the rows of an erased input, one per window; a token goes from all that read it."""
     return tuple(
         erase_tokens(part, keep[places], operator, token_id)

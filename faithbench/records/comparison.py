@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.metrics.registry import METRICS
 from faithbench.records.entrants import Entrant
-from faithbench.records.rows import Row
+from faithbench.records.rows import ResultRow
 from faithbench.records.schema import MetricFacts
 from faithbench.stats.summaries import Column, Summary, summarise
 from faithbench.stats.tournament import Tournament, tournament
@@ -45,7 +45,7 @@ def compare(metric: str, facts: MetricFacts, table: Mapping[str, Column]) -> Com
 
 
 def most_different(
-    table: Mapping[str, Column], rows: Sequence[Row], count: int = 10
+    table: Mapping[str, Column], rows: Sequence[ResultRow], count: int = 10
 ) -> list[Difference]:
     """Return the examples with the widest spread of values, widest first."""
     found = []

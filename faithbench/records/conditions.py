@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 
-from faithbench.records.rows import Row
+from faithbench.records.rows import ResultRow
 from faithbench.records.schema import Record
 
 
 @dataclass(frozen=True)
-class Terms:
+class Conditions:
     """What two records must share, apart from explainer, seed and versions of metrics.
 
     `ids` digests the ids of the examples in any order. A model is its weights; its name and the
@@ -47,11 +47,11 @@ _SAID = {
 }
 
 
-def terms_of(record: Record, rows: Sequence[Row]) -> Terms:
+def conditions_of(record: Record, rows: Sequence[ResultRow]) -> Conditions:
     """Return the terms of a record and its rows."""
     ids = json.dumps(sorted(row.id for row in rows)).encode()
     task, model, protocol = record.task, record.model, record.protocol
-    return Terms(
+    return Conditions(
         task=task.name,
         task_version=task.version,
         source=task.source,
@@ -69,10 +69,10 @@ def terms_of(record: Record, rows: Sequence[Row]) -> Terms:
     )
 
 
-def differing(terms: Iterable[Terms]) -> list[str]:
+def differing(terms: Iterable[Conditions]) -> list[str]:
     """Name the fields in which some of these terms differ."""
     found = list(terms)
-    compared = [f.name for f in fields(Terms) if f.compare]
+    compared = [f.name for f in fields(Conditions) if f.compare]
     return [name for name in compared if len({getattr(t, name) for t in found}) > 1]
 
 
@@ -81,7 +81,7 @@ def say_field(name: str) -> str:
     return _SAID.get(name, name)
 
 
-def say_value(terms: Terms, name: str) -> str:
+def say_value(terms: Conditions, name: str) -> str:
     """Return a field's value, digests cut to what a person can compare."""
     if name == "ids":
         return f"{terms.n} examples, {terms.ids[:6]}"

@@ -11,10 +11,10 @@ from pathlib import Path
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.rounding import decimals
 from faithbench.core.spec import parse_explainers
-from faithbench.records.conditions import Terms, differing, say_field, say_value
-from faithbench.records.rows import Row
+from faithbench.records.conditions import Conditions, differing, say_field, say_value
+from faithbench.records.rows import ResultRow
 from faithbench.records.schema import MetricFacts
-from faithbench.records.store import Stored, meant_by, stored_records
+from faithbench.records.store import StoredRecord, matching, stored_records
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Entrant:
     """An explainer under the label it is called by; its records differ in their seeds alone."""
 
     label: str
-    records: tuple[Stored, ...]
+    records: tuple[StoredRecord, ...]
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> Conditions:
         """Return the terms that all its records share."""
         return self.records[0].terms
 
@@ -49,7 +49,7 @@ class Entrant:
         return [pooled([table[i] for table in tables], metric) for i in ids]
 
 
-def pooled(rows: Sequence[Row], metric: str) -> float | None:
+def pooled(rows: Sequence[ResultRow], metric: str) -> float | None:
     """Return the mean over all seeds of several records of one example."""
     found = [row.by_seed.get(metric, (row.values[metric],)) for row in rows]
     present = [value for own in found for value in own if value is not None]
@@ -65,7 +65,7 @@ def find_entrants(
     """
     named = _split(words)
     records = stored_records(results, task)
-    meant = [meant_by(word, records, str(results)) for word in named]
+    meant = [matching(word, records, str(results)) for word in named]
     with_metrics = [[s for s in own if set(metrics) <= set(s.record.metrics)] for own in meant]
     # One without the metrics at all is kept, for an error that says so.
     found = [some or own for some, own in zip(with_metrics, meant, strict=True)]
@@ -98,7 +98,7 @@ def _split(words: Sequence[str]) -> list[str]:
     return found
 
 
-def _shared(words: Sequence[str], found: Sequence[Sequence[Stored]]) -> Terms:
+def _shared(words: Sequence[str], found: Sequence[Sequence[StoredRecord]]) -> Conditions:
     """Return the one set of terms on which every word has a record."""
     kinds = [list(dict.fromkeys(stored.terms for stored in own)) for own in found]
     shared = [terms for terms in kinds[0] if all(terms in own for own in kinds[1:])]
@@ -121,7 +121,7 @@ def _shared(words: Sequence[str], found: Sequence[Sequence[Stored]]) -> Terms:
     )
 
 
-def _nearest(kinds: Sequence[Sequence[Terms]]) -> list[Terms]:
+def _nearest(kinds: Sequence[Sequence[Conditions]]) -> list[Conditions]:
     """Return, one per word, the terms that differ in the fewest fields from the first word's."""
     choices = [
         [first, *(min(own, key=lambda t: len(differing([first, t]))) for own in kinds[1:])]
@@ -130,7 +130,7 @@ def _nearest(kinds: Sequence[Sequence[Terms]]) -> list[Terms]:
     return min(choices, key=lambda chosen: len(differing(chosen)))
 
 
-def _by_seed(word: str, own: Sequence[Stored]) -> tuple[Stored, ...]:
+def _by_seed(word: str, own: Sequence[StoredRecord]) -> tuple[StoredRecord, ...]:
     """Return records of different seeds, refusing two that are about the same."""
     for place, one in enumerate(own):
         for other in own[place + 1 :]:
@@ -142,19 +142,19 @@ def _by_seed(word: str, own: Sequence[Stored]) -> tuple[Stored, ...]:
     return tuple(sorted(own, key=lambda stored: stored.record.seeds))
 
 
-def _seeds(stored: Stored) -> set[int]:
+def _seeds(stored: StoredRecord) -> set[int]:
     return set(stored.record.seeds)
 
 
-def _listed_seeds(stored: Stored) -> str:
+def _listed_seeds(stored: StoredRecord) -> str:
     return ", ".join(map(str, stored.record.seeds))
 
 
-def _explainer(stored: Stored) -> dict[str, object]:
+def _explainer(stored: StoredRecord) -> dict[str, object]:
     return stored.record.explainer.model_dump(exclude={"largest_gap"})
 
 
-def _difference(one: Stored, other: Stored) -> str:
+def _difference(one: StoredRecord, other: StoredRecord) -> str:
     """Say in what two records of an explainer differ: settings, versions, seeds or metrics."""
     facts, rival = _explainer(one), _explainer(other)
     if facts != rival:
@@ -166,7 +166,7 @@ def _difference(one: Stored, other: Stored) -> str:
     return f"metrics ({', '.join(odd)} only in one; or choose with --metric)" if odd else "nothing"
 
 
-def _labels(words: Sequence[str], found: Sequence[Sequence[Stored]]) -> list[str]:
+def _labels(words: Sequence[str], found: Sequence[Sequence[StoredRecord]]) -> list[str]:
     """Return the words, and for files what is in their names; the whole stem if that is taken."""
     short = [
         re.sub(r"-[0-9a-f]{8}$", "", own[0].path.stem) if word.endswith(".json") else word
@@ -182,5 +182,5 @@ def _listed(fields: Sequence[str]) -> str:
     return ", ".join(say_field(name) for name in fields)
 
 
-def _values(terms: Terms, fields: Sequence[str]) -> str:
+def _values(terms: Conditions, fields: Sequence[str]) -> str:
     return ", ".join(say_value(terms, name) for name in fields)

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from faithbench.core.files import digest_of, slug
 from faithbench.metrics.registry import Measure, Metric, find_metrics
-from faithbench.records.rows import Row
+from faithbench.records.rows import ResultRow
 from faithbench.records.schema import Record
 
 
@@ -29,7 +29,7 @@ class Identity:
         return digest_of(asdict(self))
 
 
-def identity_of(record: Record, rows: Sequence[Row]) -> Identity:
+def identity_of(record: Record, rows: Sequence[ResultRow]) -> Identity:
     """Return the identity of a record that was made with all metrics and the usual encoder."""
     task, model, explainer = record.task, record.model, record.explainer
     return Identity(

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import parse_json, reason, replace_file
-from faithbench.core.schema import Count, Facts, explain
+from faithbench.core.schema import Count, Facts, describe_error
 from faithbench.records.schema import (
     PROTOCOL,
     SCHEMA,
@@ -50,7 +50,6 @@ __all__ = [
     "TaskFacts",
     "TimingFacts",
     "dumps",
-    "explain",
     "read",
     "write",
 ]
@@ -83,7 +82,7 @@ def read(path: Path) -> Record:
         return Record.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
         raise FaithbenchError(
-            f"record {path}: {explain(error)}; mend the file or run the cell again"
+            f"record {path}: {describe_error(error)}; mend the file or run the cell again"
         ) from error
 
 

@@ -18,7 +18,7 @@ ROWS_SCHEMA: Final = 1
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ResultRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What was found for one example; `tokens` and `scores` are those of its evidence.
 
     `target` is the predicted class, or the positions of the predicted answer's first and last
@@ -82,7 +82,7 @@ def make_row(
     gap: float | None = None,
     right_without_rationale: bool | None = None,
     curves: Sequence[Sequence[float]] = (),
-) -> Row:
+) -> ResultRow:
     """Build a row, scores to 7 significant digits, probability and values to 9 decimals.
 
     `scores`, `values` and `curves` have an entry per seed. All is rounded, so that last-bit
@@ -97,7 +97,7 @@ def make_row(
         _check_finite(id, "a score", own)
     _check_finite(id, "probability", [probability])
     first, *others = (tuple(significant(score, 7) for score in own) for own in scores)
-    row = Row(
+    row = ResultRow(
         id=id,
         target=target,
         label=int(label),
@@ -118,7 +118,7 @@ def make_row(
     return add_values(row, {name: [own[name] for own in values] for name in values[0]})
 
 
-def add_values(row: Row, values: Mapping[str, Sequence[float | None]]) -> Row:
+def add_values(row: ResultRow, values: Mapping[str, Sequence[float | None]]) -> ResultRow:
     """Return a row with more metrics: each one's value under every seed, or a single value."""
     rounded = {
         name: tuple(None if value is None else decimals(value) for value in own)
@@ -153,7 +153,7 @@ def to_header(key: str) -> bytes:
     return _canonical({"faithbench_rows": ROWS_SCHEMA, "key": key})
 
 
-def to_line(line: Row | Time) -> bytes:
+def to_line(line: ResultRow | Time) -> bytes:
     """Return the one line that stands for a row or a time."""
     try:
         return _canonical(msgspec.structs.asdict(line))

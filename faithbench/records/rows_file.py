@@ -11,21 +11,21 @@ import msgspec
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import parse_json
-from faithbench.records.rows import ROWS_SCHEMA, Row, Time
+from faithbench.records.rows import ROWS_SCHEMA, ResultRow, Time
 
 LARGEST: Final = 256 << 20
 """So many bytes a packed rows file may hold: a small file can unpack to any size."""
 START = b'{"faithbench_rows":'
 
-Line = TypeVar("Line", Row, Time)
+Line = TypeVar("Line", ResultRow, Time)
 
 
-def read_rows(path: Path, sha256: str | None = None) -> tuple[Row, ...]:
+def read_rows(path: Path, sha256: str | None = None) -> tuple[ResultRow, ...]:
     """Read a finished rows file, checking it against the record's `sha256` if given."""
     return read_keyed_rows(path, sha256)[1]
 
 
-def read_keyed_rows(path: Path, sha256: str | None = None) -> tuple[str, tuple[Row, ...]]:
+def read_keyed_rows(path: Path, sha256: str | None = None) -> tuple[str, tuple[ResultRow, ...]]:
     """Read a finished rows file and the key of the run that made it; `.gz` is unpacked."""
     data = read_bytes(path, sha256)
     key, rows, good = parse_rows(path, data)
@@ -82,7 +82,7 @@ def times_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.times.jsonl")
 
 
-def parse_rows(path: Path, data: bytes) -> tuple[str | None, list[Row], int]:
+def parse_rows(path: Path, data: bytes) -> tuple[str | None, list[ResultRow], int]:
     """Return key, rows and length of the good part; no key if even the header is torn."""
     end = data.find(b"\n") + 1
     if not end and START.startswith(data[: len(START)]):
@@ -103,7 +103,7 @@ def parse_rows(path: Path, data: bytes) -> tuple[str | None, list[Row], int]:
             f"{path} is not a rows file: its first line is no header; "
             "use --fresh to replace it or choose another folder with --results"
         )
-    rows, good = parse_lines(path, data[end:], Row, 2)
+    rows, good = parse_lines(path, data[end:], ResultRow, 2)
     seen: set[str] = set()
     for number, row in enumerate(rows, 2):
         if row.id in seen:

@@ -14,7 +14,7 @@ from typing import Self
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import replace_file
-from faithbench.records.rows import Row, Time, to_header, to_line
+from faithbench.records.rows import ResultRow, Time, to_header, to_line
 from faithbench.records.rows_file import parse_lines, parse_rows, times_path
 
 if sys.platform != "win32":
@@ -29,7 +29,7 @@ class RowsFile:
         path: Path,
         head: bytes,
         files: tuple[FileIO, FileIO],
-        rows: list[Row],
+        rows: list[ResultRow],
         times: list[Time],
     ) -> None:
         self._path, self._head = path, head
@@ -39,7 +39,7 @@ class RowsFile:
         self._seconds = {time.id: time.seconds for time in times if time.id in self._done}
 
     @property
-    def done(self) -> Mapping[str, Row]:
+    def done(self) -> Mapping[str, ResultRow]:
         """The rows that are safely in the file, by example id."""
         return MappingProxyType(self._done)
 
@@ -48,7 +48,7 @@ class RowsFile:
         """How long each row took, by example id; a time lost in a crash is left out."""
         return MappingProxyType(self._seconds)
 
-    def append(self, rows: Sequence[tuple[Row, float]]) -> None:
+    def append(self, rows: Sequence[tuple[ResultRow, float]]) -> None:
         """Add rows with their seconds; on return they have reached the disk."""
         seen: set[str] = set()
         for row, _ in rows:
@@ -79,7 +79,7 @@ class RowsFile:
                 raise _unusable(self._path, error) from error
             raise
 
-    def finish(self, rows: Sequence[Row]) -> str:
+    def finish(self, rows: Sequence[ResultRow]) -> str:
         """Rewrite both files with the rows as they are now, close, and return the rows' sha256."""
         order = [row.id for row in rows]
         if sorted(order) != sorted(self._done):

@@ -11,33 +11,33 @@ from pathlib import Path
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import slug
 from faithbench.core.spec import parse_explainers, setting_text
-from faithbench.records.conditions import Terms, terms_of
+from faithbench.records.conditions import Conditions, conditions_of
 from faithbench.records.record import read
-from faithbench.records.rows import Row
+from faithbench.records.rows import ResultRow
 from faithbench.records.rows_file import read_rows
 from faithbench.records.schema import Record
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRecord:
     """A record and where it lies; its rows are read when they are asked for."""
 
     path: Path
     record: Record
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[ResultRow, ...]:
         """Return the rows beside the record, checked against its digest."""
         facts = self.record.rows
         return read_rows(self.path.with_name(facts.file), facts.sha256)
 
     @cached_property
-    def terms(self) -> Terms:
+    def terms(self) -> Conditions:
         """Return on what terms the record was made."""
-        return terms_of(self.record, self.rows)
+        return conditions_of(self.record, self.rows)
 
 
-def stored_records(results: Path, task: str) -> list[Stored]:
+def stored_records(results: Path, task: str) -> list[StoredRecord]:
     """Read all records of a task under a folder, in the order of their paths.
 
     Hidden folders are left out: a run keeps there what it computed on the way.
@@ -49,7 +49,7 @@ def stored_records(results: Path, task: str) -> list[Stored]:
         )
     paths = sorted(results.rglob("*.json"))
     shown = [p for p in paths if not any(n.startswith(".") for n in p.relative_to(results).parts)]
-    found = [Stored(path, read(path)) for path in shown]
+    found = [StoredRecord(path, read(path)) for path in shown]
     own = [stored for stored in found if stored.record.task.name == task]
     if not own:
         tasks = sorted({stored.record.task.name for stored in found})
@@ -61,7 +61,7 @@ def stored_records(results: Path, task: str) -> list[Stored]:
     return own
 
 
-def meant_by(word: str, records: Sequence[Stored], place: str) -> list[Stored]:
+def matching(word: str, records: Sequence[StoredRecord], place: str) -> list[StoredRecord]:
     """Return the records that a word means: `name[:key=value,...]`, or the path of one.
 
     Settings that are not named may be anything; but if records differ in them, those whose file
@@ -91,7 +91,7 @@ def meant_by(word: str, records: Sequence[Stored], place: str) -> list[Stored]:
     return found
 
 
-def telling_labels(records: Sequence[Stored]) -> list[str]:
+def telling_labels(records: Sequence[StoredRecord]) -> list[str]:
     """Label records of one explainer by the settings in which they differ."""
     settings = [stored.record.explainer.settings for stored in records]
     keys = sorted({key for one in settings for key in one})
@@ -106,9 +106,9 @@ def telling_labels(records: Sequence[Stored]) -> list[str]:
     return sorted(set(labels))
 
 
-def _by_path(path: Path, records: Sequence[Stored], place: str) -> Stored:
+def _by_path(path: Path, records: Sequence[StoredRecord], place: str) -> StoredRecord:
     """Return a record by its file, wherever it lies."""
-    found = Stored(path, read(path))
+    found = StoredRecord(path, read(path))
     task = records[0].record.task.name
     if found.record.task.name != task:
         raise FaithbenchError(
@@ -133,5 +133,5 @@ def _same(value: bool | int | float | str, text: str) -> bool:
         return False
 
 
-def _settings(stored: Stored) -> str:
+def _settings(stored: StoredRecord) -> str:
     return str(sorted(stored.record.explainer.settings.items()))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from faithbench.metrics.rationale_agreement import tpr_drop
 from faithbench.metrics.registry import Metric
-from faithbench.records.rows import Row
+from faithbench.records.rows import ResultRow
 from faithbench.records.schema import CostFacts, MetricFacts
 from faithbench.stats.summaries import summarise
 
 
-def metric_facts(metric: Metric, rows: Sequence[Row], *, proxy: bool) -> MetricFacts:
+def metric_facts(metric: Metric, rows: Sequence[ResultRow], *, proxy: bool) -> MetricFacts:
     """Summarise one metric; `proxy` says that rationales are nobody's own."""
     mean, interval, n, skipped = summarise([row.values[metric.name] for row in rows])
     return MetricFacts(
@@ -26,7 +26,7 @@ def metric_facts(metric: Metric, rows: Sequence[Row], *, proxy: bool) -> MetricF
     )
 
 
-def cost_facts(rows: Sequence[Row]) -> CostFacts:
+def cost_facts(rows: Sequence[ResultRow]) -> CostFacts:
     """Add up the rows that metrics asked for, and average the explainer's own passes."""
     forwards = _mean([row.forwards for row in rows])
     backwards = _mean([row.backwards for row in rows])
@@ -40,12 +40,12 @@ def cost_facts(rows: Sequence[Row]) -> CostFacts:
     )
 
 
-def accuracy_of(rows: Sequence[Row]) -> float:
+def accuracy_of(rows: Sequence[ResultRow]) -> float:
     """Return how often the model is right."""
     return round(sum(row.right for row in rows) / len(rows), 6)
 
 
-def tpr_drop_of(rows: Sequence[Row]) -> float | None:
+def tpr_drop_of(rows: Sequence[ResultRow]) -> float | None:
     """Compare how often the label is found with and without the rationale's words."""
     pairs = [
         (row.right, row.right_without_rationale)
@@ -56,7 +56,7 @@ def tpr_drop_of(rows: Sequence[Row]) -> float | None:
     return None if drop is None else round(drop, 9)
 
 
-def largest_gap_of(rows: Sequence[Row]) -> float | None:
+def largest_gap_of(rows: Sequence[ResultRow]) -> float | None:
     """Return how far scores miss the sum that the method promises, at most."""
     return max((abs(row.gap) for row in rows if row.gap is not None), default=None)
 

@@ -11,9 +11,9 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Attribution, Batch, Target
 from faithbench.explainers.protocol import Explainer
-from faithbench.explainers.selection import Chosen
+from faithbench.explainers.selection import Selected
 from faithbench.models.model import Model
-from faithbench.models.shared_passes import heads_of
+from faithbench.models.shared_passes import per_output
 
 
 def seed_of(seed: int, example_id: str) -> int:
@@ -23,11 +23,11 @@ def seed_of(seed: int, example_id: str) -> int:
 
 def explain(explainer: Explainer, model: Model, batch: Batch) -> torch.Tensor:
     """Explain a batch's targets; start and end of an answer are explained apart and added."""
-    first, *rest = (explainer(model, part) for part in heads_of(model, batch))
+    first, *rest = (explainer(model, part) for part in per_output(model, batch))
     return sum(rest, first)
 
 
-def attribute(model: Model, chosen: Chosen, batch: Batch) -> list[Attribution]:
+def attribute(model: Model, chosen: Selected, batch: Batch) -> list[Attribution]:
     """Run one explainer on a batch; time it, count its passes and check what it says."""
     before, start = model.meter.total, time.perf_counter()
     scores = explain(chosen.explainer, model, batch)
@@ -75,9 +75,9 @@ def _part(total: int, count: int, row: int) -> int:
     return total // count + (row < total % count)
 
 
-def _gaps(chosen: Chosen, model: Model, batch: Batch, scores: torch.Tensor) -> list[float | None]:
+def _gaps(chosen: Selected, model: Model, batch: Batch, scores: torch.Tensor) -> list[float | None]:
     """Ask an explainer that promises a sum how far it missed it, outside the clock."""
     gaps = getattr(chosen.explainer, "gaps", None)
-    if gaps is None or len(model.heads) > 1:
+    if gaps is None or len(model.outputs) > 1:
         return [None] * len(batch.ids)
     return [float(gap) for gap in gaps(model, batch, scores)]

@@ -16,7 +16,7 @@ from faithbench.models.engine import Engine
 from faithbench.models.predictions import Prediction, predictions
 from faithbench.models.shared_passes import release
 from faithbench.models.windows import fold, parts_of
-from faithbench.records.rows import Row, add_values, make_row
+from faithbench.records.rows import ResultRow, add_values, make_row
 from faithbench.records.rows_writer import RowsFile
 from faithbench.run.attribute import attribute, seed_of
 from faithbench.run.job import Cell, Job
@@ -48,7 +48,7 @@ def compute_chunk(
     scored = score(
         engine,
         [attribution for attributions in found for attribution in attributions],
-        [p.log_f for p in said] * len(pairs),
+        [p.log_probability for p in said] * len(pairs),
         case_metrics(job.metrics),
         job.operator,
         _bounds(job, engine, encodings, said) * len(pairs),
@@ -86,7 +86,7 @@ def _explain(
             seed: batch_of(job, own, said[part], seed) for seed in sorted({s for _, s in pairs})
         }
         try:
-            each = [fold(own, attribute(job.model, c.chosen, batches[seed])) for c, seed in pairs]
+            each = [fold(own, attribute(job.model, c.selected, batches[seed])) for c, seed in pairs]
         except torch.OutOfMemoryError:
             if len(own) == 1:
                 raise
@@ -143,7 +143,7 @@ def _rows(
     found: Sequence[Sequence[Attribution]],
     scored: Sequence[Scored],
     without: Sequence[bool | None],
-) -> list[Row]:
+) -> list[ResultRow]:
     """Make a row of each example: its attributions and values under every seed."""
     size = len(said)
     rows = []
@@ -157,7 +157,7 @@ def _rows(
                 target=first.target,
                 label=encoding.example.label,
                 right=prediction.right,
-                probability=math.exp(prediction.log_f),
+                probability=math.exp(prediction.log_probability),
                 tokens=job.model.tokenizer.convert_ids_to_tokens(
                     encoding.ids[encoding.erasable].tolist()
                 ),

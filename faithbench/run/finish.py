@@ -13,14 +13,14 @@ import torch
 import faithbench
 from faithbench.core.types import Encoding
 from faithbench.data.dataset import Dataset
-from faithbench.data.rationales import readings
-from faithbench.explainers.selection import Chosen
-from faithbench.metrics.explained import Explained, Near
+from faithbench.data.rationales import rationale_coverage
+from faithbench.explainers.selection import Selected
+from faithbench.metrics.explained import ExplainedTexts, Near
 from faithbench.metrics.registry import table_metrics
-from faithbench.metrics.word_scores import Words, words_of
+from faithbench.metrics.word_scores import WordScores, words_of
 from faithbench.records.provenance import environment, source_state
 from faithbench.records.record import write
-from faithbench.records.rows import Row, add_values
+from faithbench.records.rows import ResultRow, add_values
 from faithbench.records.rows_file import times_path
 from faithbench.records.rows_writer import RowsFile
 from faithbench.records.schema import (
@@ -41,7 +41,7 @@ from faithbench.records.summary import (
     metric_facts,
     tpr_drop_of,
 )
-from faithbench.run.job import Cell, asked, partial_path, spread
+from faithbench.run.job import Cell, asked, partial_path, sample_by_length
 from faithbench.run.measures.speed import measure_alone
 from faithbench.run.neighbours import Nearest
 
@@ -53,17 +53,17 @@ if TYPE_CHECKING:
 class Outcome:
     """A finished cell: its record, where that is, and the rows behind it."""
 
-    chosen: Chosen
+    selected: Selected
     record: Record
     path: Path
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
 
 
 @dataclass(frozen=True)
 class Measured:
     """All that a record of a cell is made of, still unwritten."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     timing: TimingFacts
     rationale_share: float | None
 
@@ -71,7 +71,7 @@ class Measured:
 def measure(cell: Cell, file: RowsFile, encodings: Sequence[Encoding], near: Nearest) -> Measured:
     """Complete the rows by what all examples together say, and measure the explainer's speed."""
     rows = [file.done[e.example.id] for e in encodings]
-    table = explained_of(encodings, rows, near)
+    table = explained_texts(encodings, rows, near)
     values = table_values(table_metrics(cell.job.metrics), table)
     rows = [add_values(row, own) for row, own in zip(rows, values, strict=True)]
     seconds = [file.seconds[row.id] for row in rows if row.id in file.seconds]
@@ -99,22 +99,22 @@ def finish(
     )
     path = cell.folder / f"{cell.stem}.json"
     write(record, path)
-    return Outcome(cell.chosen, record, path, found.rows)
+    return Outcome(cell.selected, record, path, found.rows)
 
 
 def _timing(
-    cell: Cell, encodings: Sequence[Encoding], rows: Sequence[Row], total: float
+    cell: Cell, encodings: Sequence[Encoding], rows: Sequence[ResultRow], total: float
 ) -> TimingFacts:
     """Measure the explainer alone on a sample, if its speed is wanted and it is at hand."""
-    if cell.chosen.replayed:
-        return TimingFacts(seconds_total=getattr(cell.chosen.explainer, "seconds", None))
+    if cell.selected.replayed:
+        return TimingFacts(seconds_total=getattr(cell.selected.explainer, "seconds", None))
     if not asked(cell.job, "seconds") and not asked(cell.job, "peak_memory"):
         return TimingFacts(seconds_total=total)
     targets = {row.id: row.target for row in rows}
-    sample = spread(encodings)
+    sample = sample_by_length(encodings)
     speed = measure_alone(
         cell.job.model,
-        cell.chosen.explainer,
+        cell.selected.explainer,
         sample,
         [targets[e.example.id] for e in sample],
         cell.job.seed,
@@ -132,14 +132,14 @@ def spans_of(data: Dataset, encodings: Sequence[Encoding]) -> SpanFacts | None:
     """Count what the model reads of the rationales, where there are any."""
     if data.rationale == "none":
         return None
-    found = readings(encodings)
+    found = rationale_coverage(encodings)
     return SpanFacts(whole=found.whole, cut=found.cut, lost=found.lost)
 
 
 def make_record(
     *,
     cell: Cell,
-    rows: Sequence[Row],
+    rows: Sequence[ResultRow],
     timing: TimingFacts,
     rows_file: tuple[str, str],
     truncated: int,
@@ -149,7 +149,7 @@ def make_record(
     encoder: str | None = None,
 ) -> Record:
     """Summarise rows and add where they come from."""
-    job, chosen = cell.job, cell.chosen
+    job, chosen = cell.job, cell.selected
     data, model, n = job.data, job.model, len(rows)
     erasure_token = "" if job.operator == "delete" else model.erasure_token(job.operator)[0]
     return Record(
@@ -207,7 +207,9 @@ def make_record(
     )
 
 
-def explained_of(encodings: Sequence[Encoding], rows: Sequence[Row], near: Near) -> Explained:
+def explained_texts(
+    encodings: Sequence[Encoding], rows: Sequence[ResultRow], near: Near
+) -> ExplainedTexts:
     """Read the words back from the rows of a run, scores rounded as they are there."""
     seeds = tuple(
         tuple(
@@ -216,11 +218,11 @@ def explained_of(encodings: Sequence[Encoding], rows: Sequence[Row], near: Near)
         )
         for seed in range(1 + len(rows[0].more_scores))
     )
-    return Explained(seeds[0], seeds, tuple(e.example for e in encodings), near)
+    return ExplainedTexts(seeds[0], seeds, tuple(e.example for e in encodings), near)
 
 
 def table_values(
-    metrics: Sequence[TableMetric], table: Explained
+    metrics: Sequence[TableMetric], table: ExplainedTexts
 ) -> list[dict[str, list[float | None]]]:
     """Return for each example each metric's value under every seed.
 
@@ -234,5 +236,5 @@ def table_values(
     return found
 
 
-def _under(table: Explained, words: tuple[Words, ...]) -> Explained:
+def _under(table: ExplainedTexts, words: tuple[WordScores, ...]) -> ExplainedTexts:
     return replace(table, words=words)

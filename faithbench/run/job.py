@@ -14,7 +14,7 @@ from faithbench.core.files import digest_of
 from faithbench.core.types import Encoding
 from faithbench.data.dataset import Dataset
 from faithbench.explainers.protocol import Explainer
-from faithbench.explainers.selection import Chosen
+from faithbench.explainers.selection import Selected
 from faithbench.metrics.registry import Metric
 from faithbench.models.encoding import Long
 from faithbench.models.model import Model
@@ -32,7 +32,7 @@ class Job:
 
     data: Dataset
     model: Model
-    explainers: tuple[Chosen, ...]
+    explainers: tuple[Selected, ...]
     metrics: tuple[Metric, ...]
     results: Path
     operator: Operator = "mask"
@@ -50,7 +50,7 @@ class Cell:
     """One explainer of a job: what a record is written for."""
 
     job: Job
-    chosen: Chosen
+    selected: Selected
 
     @cached_property
     def identity(self) -> str:
@@ -60,7 +60,7 @@ class Cell:
             task=(data.task.name, data.task.version, data.source, data.split),
             data=(data.sha256, tuple(e.id for e in data.examples)),
             model=(model.weights_sha256, str(model.dtype)),
-            explainer=(self.chosen.name, dict(self.chosen.settings), self.assets),
+            explainer=(self.selected.name, dict(self.selected.settings), self.assets),
             metrics=tuple((m.name, m.version) for m in job.metrics),
             run=(job.operator, self.seeds, job.long, job.encoder),
         ).digest
@@ -75,13 +75,13 @@ class Cell:
     @property
     def seeds(self) -> tuple[int, ...]:
         """Return the seeds to run under: several only if the explainer draws at random."""
-        count = self.job.seeds if is_stochastic(self.chosen.explainer) else 1
+        count = self.job.seeds if is_stochastic(self.selected.explainer) else 1
         return tuple(range(self.job.seed, self.job.seed + count))
 
     @property
     def assets(self) -> dict[str, str]:
         """Return digests of the files that the explainer's scores depend on."""
-        assets = getattr(self.chosen.explainer, "assets", None)
+        assets = getattr(self.selected.explainer, "assets", None)
         return dict(assets(self.job.model)) if assets else {}
 
     @property
@@ -94,7 +94,7 @@ class Cell:
     @property
     def stem(self) -> str:
         """Return the file name without ending: readable, and unique by its identity."""
-        return stem_of(self.chosen.label, self.identity)
+        return stem_of(self.selected.label, self.identity)
 
 
 def is_stochastic(explainer: Explainer) -> bool:
@@ -120,7 +120,7 @@ TIMED_EXAMPLES = 10
 """Of so many examples at most is speed measured."""
 
 
-def spread(encodings: Sequence[Encoding], most: int = TIMED_EXAMPLES) -> list[Encoding]:
+def sample_by_length(encodings: Sequence[Encoding], most: int = TIMED_EXAMPLES) -> list[Encoding]:
     """Choose examples evenly over all lengths: the shortest, the longest, and between.
 
     A quarter of all, but six of them if there are so many, and no more than `most`: what is

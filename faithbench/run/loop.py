@@ -16,7 +16,7 @@ from faithbench.records.rows_writer import open_rows
 from faithbench.run.attribute import attribute
 from faithbench.run.chunk import Chunk, batch_of, compute_chunk
 from faithbench.run.finish import Outcome, finish, measure
-from faithbench.run.job import PROBED_EXAMPLES, Cell, Job, partial_path, spread
+from faithbench.run.job import PROBED_EXAMPLES, Cell, Job, partial_path, sample_by_length
 from faithbench.run.neighbours import Nearest
 
 Progress = Callable[[str, int, int], None]
@@ -64,7 +64,7 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
 
 def _chunks(encodings: Sequence[Encoding], size: int) -> list[Chunk]:
     """Cut examples of like length together: little padding. What is done never moves a cut."""
-    sampled = frozenset(e.example.id for e in spread(encodings, PROBED_EXAMPLES))
+    sampled = frozenset(e.example.id for e in sample_by_length(encodings, PROBED_EXAMPLES))
     order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
     return [
         Chunk(tuple(order[start : start + size]), sampled) for start in range(0, len(order), size)

@@ -9,7 +9,7 @@ from pathlib import Path
 from faithbench.core.types import Target
 from faithbench.data.dataset import Dataset
 from faithbench.metrics.neighbours import (
-    Facts,
+    NeighbourKey,
     Neighbours,
     document,
     kept_neighbours,
@@ -55,7 +55,7 @@ class Nearest:
     def _find(self, kind: str) -> Neighbours:
         texts = [document(example) for example in self.data.examples]
         classes = [target if isinstance(target, int) else 0 for target in self.targets]
-        facts = Facts(
+        facts = NeighbourKey(
             data=self.data.sha256,
             ids=tuple(example.id for example in self.data.examples),
             classes=tuple(classes),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from faithbench.core.types import Attribution, Encoding, Example, Floats, Target
 from faithbench.data.tasks import Task
 from faithbench.data.words import word_spans
-from faithbench.explainers.selection import Chosen
+from faithbench.explainers.selection import Selected
 from faithbench.models.answers import span_text
 from faithbench.models.encoding import collate, encode
 from faithbench.models.engine import Engine
@@ -30,7 +30,7 @@ class Explanation:
 
 
 def explain_text(
-    model: Model, task: Task, chosen: Chosen, text: str, text_b: str | None, seed: int
+    model: Model, task: Task, chosen: Selected, text: str, text_b: str | None, seed: int
 ) -> Explanation:
     """Explain the model's prediction for one text."""
     encoding = encode(model, Example("your text", text, 0, text_b), task.evidence)
@@ -40,7 +40,7 @@ def explain_text(
     release(model)
     words = word_scores(encoding, attribution.scores)
     said = say(task.labels, encoding, prediction.target)
-    return Explanation(said, math.exp(prediction.log_f), attribution, words)
+    return Explanation(said, math.exp(prediction.log_probability), attribution, words)
 
 
 def say(labels: Sequence[str], encoding: Encoding, target: Target) -> str:

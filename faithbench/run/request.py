@@ -10,7 +10,7 @@ from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import check_writable
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.tasks import Task, load_task
-from faithbench.explainers.selection import Chosen, find_explainers
+from faithbench.explainers.selection import Selected, find_explainers
 from faithbench.metrics.registry import Metric, Need, find_metrics
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _check_options(task: Task, operator: str, long: str) -> None:
         )
 
 
-def _explainers(request: Request, data: Dataset) -> tuple[Chosen, ...]:
+def _explainers(request: Request, data: Dataset) -> tuple[Selected, ...]:
     """Find explainers; what people marked is one too, where they did: plausibility's ceiling."""
     marked = data.rationale == "human"
     chosen = find_explainers(request.explainer, request.plugins, rationale=marked)

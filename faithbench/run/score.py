@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from faithbench.core.erasure import Operator
-from faithbench.core.types import Answers, Attribution, Bools, Case
+from faithbench.core.types import Attribution, Bools, Case, Outputs
 from faithbench.metrics.registry import CaseMetric
-from faithbench.models.engine import Engine, Row
-from faithbench.models.predictions import erasable_places, gold_tokens, read_answers
+from faithbench.models.engine import Engine, TokenRow
+from faithbench.models.predictions import erasable_places, evaluate_inputs, gold_tokens
 from faithbench.models.windows import erased_rows
 
 # A metric that stops early asks for so many rows at a time: few are then in vain, and with
 # the other examples of a chunk they still fill a pack.
 WAVE = 2
-NO_ANSWERS = Answers(np.zeros(0), np.zeros(0, dtype=bool))
+NO_OUTPUTS = Outputs(np.zeros(0), np.zeros(0, dtype=bool))
 
 Bounds = tuple[float, float]
 
@@ -43,7 +43,7 @@ class _Request:
     metric: CaseMetric
     case: Case
     plan: Bools
-    answers: Answers = field(default_factory=lambda: NO_ANSWERS)
+    answers: Outputs = field(default_factory=lambda: NO_OUTPUTS)
 
     @property
     def asked(self) -> int:
@@ -58,9 +58,9 @@ class _Request:
             return self.plan[:0]
         return self.plan[self.asked : self.asked + WAVE]
 
-    def take(self, answers: Answers) -> None:
-        self.answers = Answers(
-            np.concatenate([self.answers.log_f, answers.log_f]),
+    def take(self, answers: Outputs) -> None:
+        self.answers = Outputs(
+            np.concatenate([self.answers.log_probability, answers.log_probability]),
             np.concatenate([self.answers.kept, answers.kept]),
         )
 
@@ -68,19 +68,19 @@ class _Request:
 def score(
     engine: Engine,
     attributions: Sequence[Attribution],
-    log_f: Sequence[float],
+    log_probability: Sequence[float],
     metrics: Sequence[CaseMetric],
     operator: Operator,
     bounds: Sequence[Bounds | None] | None = None,
 ) -> list[Scored]:
     """Gather the rows of all metrics and attributions, run each distinct one once, score.
 
-    `log_f` holds ln f of each attribution's full input, `bounds` what metrics that ask for
+    `log_probability` is that of each full input, `bounds` what metrics that ask for
     bounds need. Metrics that may stop early ask in waves, all examples side by side.
     """
     cases = [
         case_of(attribution, full, None if bounds is None else bounds[i])
-        for i, (attribution, full) in enumerate(zip(attributions, log_f, strict=True))
+        for i, (attribution, full) in enumerate(zip(attributions, log_probability, strict=True))
     ]
     requests = [
         _Request(i, metric, case, metric.rows(case))
@@ -94,19 +94,19 @@ def score(
         start = 0
         for request, own in waiting:
             end = start + len(own)
-            request.take(Answers(answers.log_f[start:end], answers.kept[start:end]))
+            request.take(Outputs(answers.log_probability[start:end], answers.kept[start:end]))
             start = end
     return [_scored([r for r in requests if r.owner == i]) for i in range(len(cases))]
 
 
-def case_of(attribution: Attribution, log_f: float, bounds: Bounds | None = None) -> Case:
+def case_of(attribution: Attribution, log_probability: float, bounds: Bounds | None = None) -> Case:
     """Return what metrics see of an attribution."""
     encoding = attribution.encoding
     places = erasable_places(encoding, attribution.target)
     return Case(
         scores=attribution.every_score[places],
         places=places,
-        log_f=log_f,
+        log_probability=log_probability,
         every_score=attribution.every_score,
         evidence=np.flatnonzero(encoding.erasable).astype(np.int64),
         gold=gold_tokens(encoding),
@@ -116,11 +116,11 @@ def case_of(attribution: Attribution, log_f: float, bounds: Bounds | None = None
 
 def _ask(
     engine: Engine, owners: Sequence[Attribution], keeps: Sequence[Bools], operator: Operator
-) -> Answers:
+) -> Outputs:
     """Run the erased rows; those that several metrics or explainers ask for are made once."""
     token_id = engine.model.erasure_id(operator)
     index: dict[tuple[int, object, bytes], int] = {}
-    inputs: list[tuple[Row, ...]] = []
+    inputs: list[tuple[TokenRow, ...]] = []
     firsts: list[Attribution] = []
     places = []
     for owner, keep in zip(owners, keeps, strict=True):
@@ -130,13 +130,15 @@ def _ask(
             inputs.append(erased_rows(owner.encoding, keep, operator, token_id))
             firsts.append(owner)
         places.append(index[key])
-    found = read_answers(engine, inputs, [o.encoding for o in firsts], [o.target for o in firsts])
-    return Answers(found.log_f[places], found.kept[places])
+    found = evaluate_inputs(
+        engine, inputs, [o.encoding for o in firsts], [o.target for o in firsts]
+    )
+    return Outputs(found.log_probability[places], found.kept[places])
 
 
 def _scored(requests: Sequence[_Request]) -> Scored:
     asked = [keep for r in requests for keep in r.plan[: r.asked]]
-    curves = [tuple(r.answers.f.tolist()) for r in requests if r.metric.name == "aopc"]
+    curves = [tuple(r.answers.probability.tolist()) for r in requests if r.metric.name == "aopc"]
     return Scored(
         {r.metric.name: r.metric.value(r.case, r.answers) for r in requests},
         len(asked),

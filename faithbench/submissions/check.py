@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.records.record import read
-from faithbench.records.rows import Row
+from faithbench.records.rows import ResultRow
 from faithbench.records.rows_file import parse_rows, read_rows
 from faithbench.records.schema import Record
 from faithbench.submissions.entry import Entry, read_entry
@@ -24,7 +24,7 @@ from faithbench.submissions.rules import known_model, known_task
 from faithbench.submissions.score_files import read_scores
 
 if TYPE_CHECKING:
-    from faithbench.submissions.measure import Bench
+    from faithbench.submissions.measure import Setup
 
 
 LARGEST_RECORD = 200_000
@@ -41,7 +41,7 @@ class Checks:
     data: Path | None
     kept: Path
     sample: int = 8
-    bench_of: Callable[[Dataset, str, str | None], Bench] | None = None
+    bench_of: Callable[[Dataset, str, str | None], Setup] | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _prove(folder: Path, name: str, entry: Entry, checks: Checks) -> Iterator[Fa
         )
 
 
-def read_record(folder: Path, name: str) -> tuple[Record, tuple[Row, ...], str]:
+def read_record(folder: Path, name: str) -> tuple[Record, tuple[ResultRow, ...], str]:
     """Read a record with its rows, whose file has the record's own name, and their key."""
     path = folder / name
     if path.stat().st_size > LARGEST_RECORD:

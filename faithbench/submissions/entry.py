@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.schema import Facts, explain
+from faithbench.core.schema import Facts, describe_error
 from faithbench.submissions.layout import check_name
 
 MOST_BYTES = 20_000
@@ -96,7 +96,7 @@ def read_entry(folder: Path) -> Entry:
             f"{said} cannot be read: {error.strerror}; `faithbench submission new` writes one"
         ) from error
     except ValidationError as error:
-        raise FaithbenchError(f"{said}: {explain(error)}; mend the file") from error
+        raise FaithbenchError(f"{said}: {describe_error(error)}; mend the file") from error
     except (ValueError, TypeError, RecursionError) as error:
         reason = str(error) or "nested too deeply"
         raise FaithbenchError(f"{said} is not valid TOML for an entry: {reason}") from error

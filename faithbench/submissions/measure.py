@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from faithbench.core.files import workplace
+from faithbench.core.files import temporary_folder
 from faithbench.core.types import Encoding
 from faithbench.data.dataset import Dataset
-from faithbench.explainers.selection import Chosen
+from faithbench.explainers.selection import Selected
 from faithbench.models.encoding import encode
 from faithbench.models.engine import engine_of
 from faithbench.models.model import Model
@@ -31,7 +31,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Bench:
+class Setup:
     """What a submission is measured on: the examples and the model, and what it reads of them."""
 
     data: Dataset
@@ -39,15 +39,15 @@ class Bench:
     encodings: tuple[Encoding, ...]
 
 
-def bench_of(data: Dataset, model: Model) -> Bench:
+def setup_of(data: Dataset, model: Model) -> Setup:
     """Put examples and model together."""
-    return Bench(data, model, tuple(encode(model, e, data.task.evidence) for e in data.examples))
+    return Setup(data, model, tuple(encode(model, e, data.task.evidence) for e in data.examples))
 
 
 def run_explainer(
     folder: Path,
     entry: Entry,
-    bench: Bench,
+    bench: Setup,
     limits: Limits,
     on_confined: Callable[[Confined], None],
     progress: Progress,
@@ -70,7 +70,7 @@ def run_explainer(
     return _measured(folder, entry, bench, replay(scores, SEED, digests, seconds), progress)
 
 
-def score_attributions(folder: Path, entry: Entry, bench: Bench, progress: Progress) -> Outcome:
+def score_attributions(folder: Path, entry: Entry, bench: Setup, progress: Progress) -> Outcome:
     """Measure a file of attributions, and write the record."""
     task = bench.data.task.name
     scores = aligned_scores(folder, bench.data.task, entry.unit or "tokens", bench.encodings)
@@ -80,12 +80,12 @@ def score_attributions(folder: Path, entry: Entry, bench: Bench, progress: Progr
 
 
 def _measured(
-    folder: Path, entry: Entry, bench: Bench, scores: Replay, progress: Progress
+    folder: Path, entry: Entry, bench: Setup, scores: Replay, progress: Progress
 ) -> Outcome:
     """Run all metrics on scores, and put the record in the place of an older one."""
-    chosen = Chosen(entry.name, scores, PACKAGE, stated=entry.settings)
+    chosen = Selected(entry.name, scores, PACKAGE, stated=entry.settings)
     metrics = wanted_metrics("all", bench.data, several_seeds=scores.stochastic)
-    with workplace() as results:
+    with temporary_folder() as results:
         job = Job(bench.data, bench.model, (chosen,), metrics, results, seed=SEED, seeds=SEEDS)
         (outcome,) = run(job, progress)
         target = folder / "records" / outcome.path.parent.relative_to(results)

@@ -14,15 +14,15 @@ from faithbench.core.types import Attribution, Encoding, Floats
 from faithbench.metrics.registry import case_metrics, find_metrics, table_metrics
 from faithbench.models.engine import engine_of
 from faithbench.models.predictions import Prediction, predictions
-from faithbench.records.rows import Row
+from faithbench.records.rows import ResultRow
 from faithbench.records.schema import Record
-from faithbench.run.finish import explained_of, spans_of, table_values
+from faithbench.run.finish import explained_texts, spans_of, table_values
 from faithbench.run.measures.rationale_erasure import labels_without_rationale
 from faithbench.run.neighbours import Nearest
 from faithbench.run.score import Scored, score
 from faithbench.submissions.entry import Entry
 from faithbench.submissions.faults import Fault, close, differing, told
-from faithbench.submissions.measure import Bench
+from faithbench.submissions.measure import Setup
 from faithbench.submissions.score_files import aligned_scores
 
 EXACT = 2e-9
@@ -37,9 +37,9 @@ def prove_measured(
     folder: Path,
     file: str,
     entry: Entry,
-    bench: Bench,
+    bench: Setup,
     record: Record,
-    rows: Sequence[Row],
+    rows: Sequence[ResultRow],
     sample: int,
     kept: Path,
 ) -> Iterator[Fault]:
@@ -70,7 +70,7 @@ def prove_measured(
 
 
 def _prove_tokens(
-    folder: Path, file: str, entry: Entry, bench: Bench, rows: Sequence[Row]
+    folder: Path, file: str, entry: Entry, bench: Setup, rows: Sequence[ResultRow]
 ) -> Iterator[Fault]:
     """Prove that rows have the model's tokens and, of attributions, the file's scores."""
     given = None
@@ -86,28 +86,28 @@ def _prove_tokens(
 
 
 def _prove_predictions(
-    file: str, rows: Sequence[Row], said: Sequence[Prediction]
+    file: str, rows: Sequence[ResultRow], said: Sequence[Prediction]
 ) -> Iterator[Fault]:
     for row, one in zip(rows, said, strict=True):
         wanted = {"target": one.target, "right": one.right}
         yield from differing(file, f"rows[{row.id}]", row, wanted)
-        if not close(row.probability, math.exp(one.log_f), NEAR):
-            seen = told(row.probability, math.exp(one.log_f))
+        if not close(row.probability, math.exp(one.log_probability), NEAR):
+            seen = told(row.probability, math.exp(one.log_probability))
             yield Fault(file, f"rows[{row.id}].probability", seen)
 
 
 def _prove_tables(
     file: str,
-    bench: Bench,
+    bench: Setup,
     record: Record,
-    rows: Sequence[Row],
+    rows: Sequence[ResultRow],
     said: Sequence[Prediction],
     kept: Path,
 ) -> Iterator[Fault]:
     """Compute stability and plausibility of all examples from the scores in the rows."""
     targets = [one.target for one in said]
     near = Nearest(bench.data, kept, targets, None, "cpu", lambda *_: None)
-    table = explained_of(bench.encodings, rows, near)
+    table = explained_texts(bench.encodings, rows, near)
     metrics = [m for m in table_metrics(find_metrics("all")) if m.name in record.metrics]
     found = table_values(metrics, table)
     share = None if table.share is None else round(table.share, 9)
@@ -119,7 +119,7 @@ def _prove_tables(
 
 
 def _prove_case(
-    file: str, bench: Bench, record: Record, row: Row, encoding: Encoding, said: Prediction
+    file: str, bench: Setup, record: Record, row: ResultRow, encoding: Encoding, said: Prediction
 ) -> Iterator[Fault]:
     """Ask the model again for what faithfulness is made of, under every seed."""
     metrics = [m for m in case_metrics(find_metrics("all")) if m.name in record.metrics]
@@ -127,7 +127,7 @@ def _prove_case(
     engine = engine_of(bench.model)
     for scores in (row.scores, *row.more_scores):
         told_again = _attribution(encoding, said, np.array(scores, dtype=np.float64))
-        found += score(engine, [told_again], [said.log_f], metrics, "mask", [None])
+        found += score(engine, [told_again], [said.log_probability], metrics, "mask", [None])
     for metric in metrics:
         wanted = [one.values[metric.name] for one in found]
         tolerance = RANKS if metric.name == "tau_loo" else NEAR
@@ -148,7 +148,7 @@ def _prove_case(
 
 
 def _prove_value(
-    file: str, row: Row, name: str, wanted: Sequence[float | None], tolerance: float
+    file: str, row: ResultRow, name: str, wanted: Sequence[float | None], tolerance: float
 ) -> Iterator[Fault]:
     """Compare a metric's values under every seed; a single one stands in `values`."""
     own = row.by_seed.get(name, (row.values[name],))

@@ -10,7 +10,7 @@ from faithbench.core.files import digest_of
 from faithbench.data.dataset import Dataset
 from faithbench.metrics.registry import Measure, Metric
 from faithbench.records.identity import identity_of, place_of
-from faithbench.records.rows import Row
+from faithbench.records.rows import ResultRow
 from faithbench.records.schema import PROTOCOL, Record
 from faithbench.records.summary import accuracy_of, cost_facts, metric_facts, tpr_drop_of
 from faithbench.run.request import wanted_metrics
@@ -24,7 +24,7 @@ _LONGEST = 100
 
 
 def prove_record(
-    folder: Path, file: str, entry: Entry, data: Dataset, record: Record, rows: Sequence[Row]
+    folder: Path, file: str, entry: Entry, data: Dataset, record: Record, rows: Sequence[ResultRow]
 ) -> Iterator[Fault]:
     """Prove that names, versions, ids and sums are what they should be."""
     task = data.task
@@ -66,7 +66,7 @@ def prove_record(
 
 
 def prove_place(
-    file: str, entry: Entry, record: Record, rows: Sequence[Row], key: str
+    file: str, entry: Entry, record: Record, rows: Sequence[ResultRow], key: str
 ) -> Iterator[Fault]:
     """Prove that a record lies where its content says, and that its rows belong to it."""
     digest = identity_of(record, rows).digest
@@ -79,7 +79,7 @@ def prove_place(
 
 
 def _prove_rows(
-    file: str, data: Dataset, rows: Sequence[Row], metrics: Sequence[Metric], seeds: int
+    file: str, data: Dataset, rows: Sequence[ResultRow], metrics: Sequence[Metric], seeds: int
 ) -> Iterator[Fault]:
     """Prove that the rows are those of the task's examples, each once, and within range."""
     ids, wanted = [row.id for row in rows], [example.id for example in data.examples]
@@ -105,7 +105,7 @@ def _prove_rows(
 
 
 def _prove_values(
-    file: str, place: str, row: Row, metrics: Sequence[Metric], seeds: int
+    file: str, place: str, row: ResultRow, metrics: Sequence[Metric], seeds: int
 ) -> Iterator[Fault]:
     """Prove that a row has every metric's value, within its range and as its seeds say."""
     names = {metric.name for metric in metrics}
@@ -137,7 +137,7 @@ def _prove_values(
 
 
 def _prove_means(
-    file: str, data: Dataset, record: Record, rows: Sequence[Row], metrics: Sequence[Metric]
+    file: str, data: Dataset, record: Record, rows: Sequence[ResultRow], metrics: Sequence[Metric]
 ) -> Iterator[Fault]:
     """Prove each summary from the rows."""
     wanted = {

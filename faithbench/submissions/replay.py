@@ -39,7 +39,7 @@ class Replay:
         An answer is explained in two parts, which are added: the first one has it all.
         """
         scores = np.zeros(tuple(batch.ids.shape))
-        if batch.head != "end_logits":
+        if batch.output != "end_logits":
             for row, (encoding, seed) in enumerate(zip(batch.encodings, batch.seeds, strict=True)):
                 places = np.flatnonzero(encoding.erasable)
                 scores[row, places] = self.stored[encoding.example.id, seed]

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.schema import Facts, explain
+from faithbench.core.schema import Facts, describe_error
 from faithbench.core.text import readable
 from faithbench.core.types import Encoding, Example
 from faithbench.data.tasks import Task
@@ -50,7 +50,8 @@ def read_scores(path: Path) -> dict[str, tuple[float, ...]]:
             one = ScoredExample.model_validate_json(line, strict=True)
         except ValidationError as error:
             raise FaithbenchError(
-                f'{place}: {readable(explain(error))}; a line is {{"id": "...", "scores": [...]}}'
+                f"{place}: {readable(describe_error(error))}; "
+                'a line is {"id": "...", "scores": [...]}'
             ) from error
         if one.id in found:
             raise FaithbenchError(f"{place}: example {readable(one.id, 60)!r} appears twice")

@@ -102,7 +102,7 @@ def batch_of(
     """Collate examples with a fixed target and seed each."""
     encodings = [encode(model, example, evidence) for example in examples]
     seeds = [1000 + start + i for i in range(len(examples))]
-    if len(model.heads) == 1:
+    if len(model.outputs) == 1:
         targets: Any = [(start + i) % len(model.labels) for i in range(len(examples))]
     else:
         # The last two tokens of the text: in a causal model, earlier ones do not read the rest.

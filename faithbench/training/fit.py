@@ -16,10 +16,10 @@ from faithbench.models.evaluation import ANSWER_SCORES, CLASS_SCORES, evaluate
 from faithbench.models.model import Model
 from faithbench.training.base import find_base, settle, start_model
 from faithbench.training.card import card_facts, check_same_run, finish_card
-from faithbench.training.lessons import Item, Lesson, batches, make_lesson, schedule
+from faithbench.training.lessons import TrainingItem, TrainingSet, batches, make_lesson, schedule
 from faithbench.training.recipe import Progress, Recipe, Splits
 from faithbench.training.saving import (
-    Place,
+    TrainingState,
     load_checkpoint,
     save_best,
     save_checkpoint,
@@ -56,7 +56,7 @@ def fit(
     )
     learner = _learner(model, recipe)
 
-    def keep(place: Place) -> None:
+    def keep(place: TrainingState) -> None:
         if place.batch % every == 0:
             save_checkpoint(out, learner.parameters, learner.optimizer, place)
 
@@ -64,7 +64,7 @@ def fit(
     while not over(place.history, recipe):
         _train_epoch(learner, lesson, recipe, place, keep, progress)
         score = round(evaluate(model, splits.dev, progress)[recipe.metric], 4)
-        place = Place((*place.history, score))
+        place = TrainingState((*place.history, score))
         if score == max(place.history):
             save_best(model, recipe, start, out)
         keep(place)
@@ -103,10 +103,10 @@ def _learner(model: Model, recipe: Recipe) -> Learner:
 
 def _train_epoch(
     learner: Learner,
-    lesson: Lesson,
+    lesson: TrainingSet,
     recipe: Recipe,
-    place: Place,
-    keep: Callable[[Place], None],
+    place: TrainingState,
+    keep: Callable[[TrainingState], None],
     progress: Progress,
 ) -> None:
     """Go through all batches once, or through those that a killed run had left."""
@@ -124,12 +124,14 @@ def _train_epoch(
         _loss(learner.model, todo[index], lesson.weights).backward()
         torch.nn.utils.clip_grad_norm_(learner.parameters.values(), 1.0)
         learner.optimizer.step()
-        keep(Place(place.history, index + 1))
+        keep(TrainingState(place.history, index + 1))
         progress(f"epoch {epoch + 1}/{recipe.epochs}", index + 1, len(todo))
     learner.model.network.eval()
 
 
-def _loss(model: Model, batch: Sequence[Item], weights: tuple[float, ...] | None) -> torch.Tensor:
+def _loss(
+    model: Model, batch: Sequence[TrainingItem], weights: tuple[float, ...] | None
+) -> torch.Tensor:
     """Return the cross-entropy, the mean of start's and end's for a question answerer."""
     rows = [(item.encoding.ids, item.encoding.types) for item in batch]
     arrays = pad_rows(rows, int(model.network.config.pad_token_id))
@@ -138,9 +140,9 @@ def _loss(model: Model, batch: Sequence[Item], weights: tuple[float, ...] | None
     gold = torch.tensor([item.targets for item in batch], device=model.device)
     scale = None if weights is None else torch.tensor(weights, device=model.device)
     losses = []
-    for column, head in enumerate(model.heads):
+    for column, head in enumerate(model.outputs):
         logits = outputs[head]
-        if len(model.heads) > 1:  # padding is no answer
+        if len(model.outputs) > 1:  # padding is no answer
             logits = logits.masked_fill(attention == 0, -torch.inf)
         losses.append(F.cross_entropy(logits, gold[:, column], weight=scale))
     return torch.stack(losses).mean()

@@ -18,7 +18,7 @@ from faithbench.explainers.passes.heads import (
     HeadStatistics,
     Trial,
     count_heads,
-    select,
+    masks_at,
 )
 from faithbench.explainers.passes.lrp_rules import HeadRule
 from faithbench.metrics.registry import case_metrics, find_metrics
@@ -26,7 +26,7 @@ from faithbench.models.encoding import collate, encode
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model
 from faithbench.models.predictions import predictions
-from faithbench.models.shared_passes import heads_of, release
+from faithbench.models.shared_passes import per_output, release
 from faithbench.run.score import score
 
 PAPER = (0.1, 0.8)
@@ -106,7 +106,7 @@ def _candidates(facts: HeadStatistics, step: int) -> list[_Candidate]:
     found: dict[str, _Candidate] = {}
     for synt in XI_SYNTACTIC[::step]:
         for pos in XI_POSITIONAL[::step]:
-            groups = select(facts, synt, pos)
+            groups = masks_at(facts, synt, pos)
             if count_heads(groups):
                 found.setdefault(str(groups), _Candidate(groups, [])).pairs.append((synt, pos))
     return list(found.values())
@@ -121,7 +121,7 @@ def _aopc_sums(
     targets = [p.target for p in found]
     batch = collate(model, encodings, targets, [0] * len(encodings))
     # Start and end of an answer are explained apart and added, as in a run.
-    parts = [(part, capture(model, part)) for part in heads_of(model, batch)]
+    parts = [(part, capture(model, part)) for part in per_output(model, batch)]
     sums = np.zeros(len(candidates))
     for index, candidate in enumerate(candidates):
         rule = HeadRule(torch.tensor(candidate.groups, device=model.device))
@@ -131,7 +131,7 @@ def _aopc_sums(
             for i, e in enumerate(encodings)
         ]
         aopc = case_metrics(find_metrics("aopc"))
-        scored = score(engine, attributions, [p.log_f for p in found], aopc, "mask")
+        scored = score(engine, attributions, [p.log_probability for p in found], aopc, "mask")
         sums[index] = sum(s.values["aopc"] or 0.0 for s in scored)
     release(model)
     return sums

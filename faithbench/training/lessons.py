@@ -23,7 +23,7 @@ UNBALANCED = 1.5
 
 
 @dataclass(frozen=True)
-class Item:
+class TrainingItem:
     """One example and what its outputs should be: a class, or a start and an end position."""
 
     encoding: Encoding
@@ -31,10 +31,10 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingSet:
     """The items of a split, their classes' weights, and how many questions gave no item."""
 
-    items: tuple[Item, ...]
+    items: tuple[TrainingItem, ...]
     weights: tuple[float, ...] | None
     left_out: dict[str, int]
 
@@ -46,12 +46,12 @@ def make_lesson(
     excerpts: Sequence[int] = (),
     *,
     alone: bool = False,
-) -> Lesson:
+) -> TrainingSet:
     """Encode a split; questions whose answer is cut off or splits a token are left out."""
     reaches = () if data.task.kind == "qa" else excerpts
     examples = list(with_excerpts(data.examples, reaches, alone=alone and bool(reaches)))
-    asks = len(model.heads) > 1
-    items: list[Item] = []
+    asks = len(model.outputs) > 1
+    items: list[TrainingItem] = []
     left_out = Counter({"cut_off": 0, "inside_a_token": 0} if asks else {})
     for number, example in enumerate(examples, start=1):
         encoding = encode(model, example, data.task.evidence)
@@ -59,7 +59,7 @@ def make_lesson(
         if isinstance(targets, str):
             left_out[targets] += 1
         else:
-            items.append(Item(encoding, targets))
+            items.append(TrainingItem(encoding, targets))
         if number % 1000 == 0 or number == len(examples):
             progress(f"reading {data.split}", number, len(examples))
     if not items:
@@ -68,7 +68,7 @@ def make_lesson(
             "tokens the model reads; raise --max-tokens"
         )
     weights = None if asks else class_weights(items, len(data.task.labels))
-    return Lesson(tuple(items), weights, dict(left_out))
+    return TrainingSet(tuple(items), weights, dict(left_out))
 
 
 def answer_tokens(encoding: Encoding) -> Span | str:
@@ -90,7 +90,7 @@ def answer_tokens(encoding: Encoding) -> Span | str:
     return (first[0], last[-1]) if first and last else "inside_a_token"
 
 
-def class_weights(items: Sequence[Item], classes: int) -> tuple[float, ...] | None:
+def class_weights(items: Sequence[TrainingItem], classes: int) -> tuple[float, ...] | None:
     """Return n / (classes * count) per class when the classes are unbalanced, else None."""
     counts = Counter(item.targets[0] for item in items)
     if len(counts) < classes:
@@ -100,7 +100,9 @@ def class_weights(items: Sequence[Item], classes: int) -> tuple[float, ...] | No
     return tuple(round(len(items) / (classes * counts[k]), 6) for k in range(classes))
 
 
-def batches(items: Sequence[Item], recipe: Recipe, epoch: int) -> list[Sequence[Item]]:
+def batches(
+    items: Sequence[TrainingItem], recipe: Recipe, epoch: int
+) -> list[Sequence[TrainingItem]]:
     """Shuffle, then sort inside pools of 50 batches, so that little is padded."""
     draw = random.Random(f"{recipe.seed}:{epoch}")
     order = draw.sample(list(items), len(items))

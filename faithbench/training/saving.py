@@ -20,7 +20,7 @@ _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
 @dataclass(frozen=True)
-class Place:
+class TrainingState:
     """How far a training is: dev scores of the epochs done, and batches done of the next one."""
 
     history: tuple[float, ...] = ()
@@ -31,7 +31,7 @@ def save_checkpoint(
     folder: Path,
     parameters: Mapping[str, torch.nn.Parameter],
     optimizer: torch.optim.Optimizer,
-    place: Place,
+    place: TrainingState,
 ) -> None:
     """Write all that the next batch depends on, replacing the last state at once."""
     from safetensors.torch import save_file
@@ -52,11 +52,11 @@ def load_checkpoint(
     folder: Path,
     parameters: Mapping[str, torch.nn.Parameter],
     optimizer: torch.optim.Optimizer,
-) -> Place:
+) -> TrainingState:
     """Restore the last state if there is one, and say where it was."""
     path = folder / _FILE
     if not path.exists():
-        return Place()
+        return TrainingState()
     from safetensors import safe_open
 
     with safe_open(path, framework="pt") as file:
@@ -73,7 +73,7 @@ def load_checkpoint(
         if "random/cuda" in there and torch.cuda.is_available():
             torch.cuda.set_rng_state(file.get_tensor("random/cuda"))
         notes = file.metadata()
-    return Place(tuple(json.loads(notes["history"])), int(notes["batch"]))
+    return TrainingState(tuple(json.loads(notes["history"])), int(notes["batch"]))
 
 
 def forget_checkpoint(folder: Path) -> None:

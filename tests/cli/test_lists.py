@@ -74,7 +74,7 @@ def test_metrics(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     assert first["fi_entropy"] == ["-", "0..1"]
     said = " ".join(" ".join(lines).split())
     assert {name for name in METRICS if ":" not in name} <= set(first)
-    assert said.count("Runs if it is named.") == sum(m.on_request for m in METRICS.values())
+    assert said.count("Runs if it is named.") == sum(m.opt_in for m in METRICS.values())
     headings = [line.strip() for line in lines if line.strip() in FAMILIES]
     assert headings == list(FAMILIES)
 

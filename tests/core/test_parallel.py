@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.parallel import spread
+from faithbench.core.parallel import map_in_processes
 
 
 def test_results_come_in_order_from_other_processes() -> None:
-    found = spread(lambda item: (item * item, os.getpid()), range(7), processes=2)
+    found = map_in_processes(lambda item: (item * item, os.getpid()), range(7), processes=2)
     assert [square for square, _ in found] == [0, 1, 4, 9, 16, 25, 36]
     if sys.platform == "linux":
         assert os.getpid() not in {process for _, process in found}
@@ -20,7 +20,7 @@ def test_results_come_in_order_from_other_processes() -> None:
 
 @pytest.mark.parametrize(("items", "processes"), [([3], 2), ([3, 4], 1), ([], 2)])
 def test_little_work_is_done_here(items: list[int], processes: int) -> None:
-    assert spread(lambda item: (item, os.getpid()), items, processes) == [
+    assert map_in_processes(lambda item: (item, os.getpid()), items, processes) == [
         (item, os.getpid()) for item in items
     ]
 
@@ -33,4 +33,4 @@ def test_the_first_error_is_passed_on(processes: int) -> None:
         return item
 
     with pytest.raises(FaithbenchError, match="item 2 is wrong; mend it"):
-        spread(work, [0, 1, 2, 3], processes)
+        map_in_processes(work, [0, 1, 2, 3], processes)

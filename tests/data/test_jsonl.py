@@ -13,12 +13,12 @@ import pytest
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Example
 from faithbench.data.dataset import load_dataset
-from faithbench.data.jsonl import choose, file_digest, read_rows, share_of
-from faithbench.data.task_schema import Derived
+from faithbench.data.jsonl import file_digest, read_rows, sample_by_digest, share_of
+from faithbench.data.task_schema import SplitByDigest
 from tests.support.builders import complaint, make_task, put
 
 ROWS = 100_000
-DERIVED = Derived(by="article", shares={"train": 60, "dev": 10, "test": 30})
+DERIVED = SplitByDigest(by="article", shares={"train": 60, "dev": 10, "test": 30})
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +72,10 @@ def test_a_gzip_cut_in_half(large: Path, tmp_path: Path) -> None:
 
 def test_choosing_keeps_order_and_nests() -> None:
     examples = [Example(f"e{n}", "t", 0) for n in range(200)]
-    few, more = choose(examples, 7), choose(iter(examples), 40)
+    few, more = sample_by_digest(examples, 7), sample_by_digest(iter(examples), 40)
     assert len(few) == 7 and set(few) < set(more)
     assert list(more) == [example for example in examples if example in set(more)]
-    assert choose(examples, 1000) == choose(examples, None) == tuple(examples)
+    assert sample_by_digest(examples, 1000) == sample_by_digest(examples, None) == tuple(examples)
 
 
 def test_a_file_is_shared_out_by_a_field() -> None:
@@ -92,7 +92,7 @@ def test_where_a_value_goes_is_fixed_for_ever() -> None:
     where = {name: DERIVED.split_of(name) for name in ("Warsaw", "Oxygen", "Rhine", "Normans")}
     assert where == {"Warsaw": "test", "Oxygen": "test", "Rhine": "train", "Normans": "test"}
     # 73, 81, 33 and 89 of 100.
-    narrow = Derived(by="article", shares={"train": 73, "dev": 8, "test": 19})
+    narrow = SplitByDigest(by="article", shares={"train": 73, "dev": 8, "test": 19})
     assert [narrow.split_of(name) for name in ("Warsaw", "Oxygen")] == ["dev", "test"]
 
 

@@ -10,13 +10,13 @@ import pytest
 from faithbench.core.types import Example, Span
 from faithbench.data.dataset import load_dataset
 from faithbench.data.rationales import (
-    Reading,
+    Coverage,
     hulls,
     overlaps,
+    rationale_coverage,
     rationale_tokens,
     rationale_words,
     reading,
-    readings,
 )
 from faithbench.data.tasks import load_task
 from faithbench.data.words import word_spans
@@ -64,7 +64,7 @@ def test_tokens_of_the_text_alone_are_marked(tiny_model) -> None:
         "plot",
     ]
     assert not marked[tokens.index("[SEP]") :].any(), "the second text is not"
-    assert reading(encoding) == Reading(whole=2)
+    assert reading(encoding) == Coverage(whole=2)
 
 
 def test_what_truncation_takes_away_is_counted(tiny_model) -> None:
@@ -75,11 +75,11 @@ def test_what_truncation_takes_away_is_counted(tiny_model) -> None:
     encoding = encode(model, Example("a", text, 0, rationale=spans))
     assert encoding.truncated == 18 and max(end for _, end in encoding.spans) == 185
     found = reading(encoding)
-    assert found == Reading(whole=2, cut=1, lost=2)
-    assert str(found + Reading(lost=1)) == "6 spans: 2 read whole, 1 cut, 3 not read"
+    assert found == Coverage(whole=2, cut=1, lost=2)
+    assert str(found + Coverage(lost=1)) == "6 spans: 2 read whole, 1 cut, 3 not read"
     whole = encode(model, Example("b", "good film", 0, rationale=((0, 4),)))
-    assert readings([encoding, whole]) == Reading(3, 1, 2)
-    assert reading(encode(model, Example("c", "good film", 0))) == Reading()
+    assert rationale_coverage([encoding, whole]) == Coverage(3, 1, 2)
+    assert reading(encode(model, Example("c", "good film", 0))) == Coverage()
 
 
 def trimmed(text: str, span: Span) -> Span:
@@ -120,7 +120,7 @@ def model() -> Model:
 def test_real_spans_on_tokens(name: str, model: Model) -> None:
     task = load_task(name)
     data = load_dataset(task, folder=REAL, limit=60)
-    counted = Reading()
+    counted = Coverage()
     for example in data.examples:
         encoding = encode(model, example, task.evidence)
         marked = rationale_tokens(encoding)
@@ -146,4 +146,4 @@ def test_made_spans_on_the_bundled_tokens(model: Model) -> None:
     encoding = encode(model, example)
     pieces = [span for span in encoding.spans if span[0] < span[1]]
     assert read_back(example, pieces) == [True] * 5
-    assert reading(encoding) == Reading(whole=5)
+    assert reading(encoding) == Coverage(whole=5)

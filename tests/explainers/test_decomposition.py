@@ -29,7 +29,7 @@ from faithbench.explainers.decomposition import (
     roll_back,
     split,
 )
-from faithbench.explainers.passes.blocks import Block, record
+from faithbench.explainers.passes.blocks import Block, watch_blocks
 from faithbench.explainers.passes.capture import run_capture
 from faithbench.models.model import Model, build_model
 from tests.support.architectures import ARCHITECTURES, INPUTS, reference_network
@@ -115,7 +115,7 @@ def test_the_parts_add_up(architecture: str, both: bool, tiny_model: Any, batch_
     """The sum over tokens, and the bias terms, are the state that was split."""
     model = tiny_model(architecture)
     batch = batch_of(model, TEXTS)
-    for block in record(model.eager(), batch).blocks:
+    for block in watch_blocks(model.eager(), batch).blocks:
         parts = split(block, both=both)
         vectors = parts.rows(0, batch.ids.shape[1])
         total = vectors.sum(dim=2) + constant(block, both)

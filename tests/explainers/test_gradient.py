@@ -23,7 +23,7 @@ from faithbench.explainers.gradient import (
 )
 from faithbench.models.encoding import inputs_of
 from faithbench.models.model import Model, build_model
-from faithbench.models.shared_passes import heads_of
+from faithbench.models.shared_passes import per_output
 from faithbench.testing.conformance import batch_of as conformance_batch
 from faithbench.testing.conformance import check_explainer
 from faithbench.testing.tiny import tiny_model as tiny
@@ -207,7 +207,7 @@ def test_scores_sum_to_the_difference_of_logits(
 def test_both_ends_of_an_answer_add_up(architecture: str) -> None:
     model = tiny(architecture, qa=True)
     batch = conformance_batch(model, [Example("e", "the film is good", 0, "a plot is dull")])
-    for part in heads_of(model, batch):
+    for part in per_output(model, batch):
         found = deep_lift(model, part)
         assert found.difference.abs().min() > 1e-6
         assert found.gap.abs().max() < 1e-9

@@ -259,7 +259,7 @@ def test_an_answer_keeps_its_token(kind: Any, tiny_model: Any, batch_of: Any) ->
         batch,
         encodings=(replace(encoding, erasable=erasable),),
         targets=torch.tensor([6]),
-        head="start_logits",
+        output="start_logits",
     )
 
     def start(ids: torch.Tensor, types: torch.Tensor, position: int) -> float:

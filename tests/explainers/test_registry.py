@@ -17,7 +17,7 @@ import pytest
 from faithbench.core.errors import FaithbenchError
 from faithbench.explainers import registry as plugins
 from faithbench.explainers.registry import EXPLAINERS, installed_plugins, plugins_of_file
-from faithbench.explainers.selection import Chosen, configure, find_explainers
+from faithbench.explainers.selection import Selected, configure, find_explainers
 
 
 def complaint(text: str) -> str:
@@ -122,7 +122,7 @@ def test_each_setting_is_read_as_its_defaults_type() -> None:
     explainer: Any = configure("knobs", Knobs, given)
     assert explainer == Knobs(True, -3, 0.001, "12")
     assert type(explainer.kind) is str
-    assert Chosen("knobs", explainer).label == "knobs:on=true,steps=-3,rate=0.001,kind=12"
+    assert Selected("knobs", explainer).label == "knobs:on=true,steps=-3,rate=0.001,kind=12"
     whole: Any = configure("knobs", Knobs, {"rate": "2"})
     assert type(whole.rate) is float
     with pytest.raises(FaithbenchError, match="knobs: rate is a float, found 'fast'"):

@@ -16,7 +16,7 @@ from faithbench.explainers.attention import AttCat, Gae
 from faithbench.explainers.lrp import Lrp
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model, build_model, quieten
-from faithbench.models.shared_passes import heads_of, release
+from faithbench.models.shared_passes import per_output, release
 from faithbench.run.attribute import explain
 from faithbench.testing.conformance import batch_of
 from faithbench.testing.tiny import ARCHITECTURES, tiny_model
@@ -45,7 +45,7 @@ def test_attcat_of_published_code(architecture: str, name: str, tokenizer: Any) 
     for head in ("start", "end"):
         logits = stored[f"f64/hf_{head}_logits"]
         target = torch.tensor([int(logits.argmax())])
-        batch = Batch((), ids, types, ones, ones.bool(), target, (0,), head=f"{head}_logits")
+        batch = Batch((), ids, types, ones, ones.bool(), target, (0,), output=f"{head}_logits")
         found = AttCat()(model, batch)[0].numpy()
         expected = stored[f"f64/{head}/AttCAT"]
         np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
@@ -66,7 +66,7 @@ def test_start_and_end_are_added(architecture: str) -> None:
     batch = batch_of(model, [Example("a", "the film is not good", 0, "a plot")])
     whole = explain(Gae(), model, batch)
     parts = [
-        Gae()(model, replace(batch, head=head, targets=batch.targets[:, column]))
+        Gae()(model, replace(batch, output=head, targets=batch.targets[:, column]))
         for column, head in enumerate(("start_logits", "end_logits"))
     ]
     torch.testing.assert_close(whole, parts[0] + parts[1])
@@ -82,7 +82,7 @@ def test_the_row_that_is_read_is_the_predicted_position() -> None:
     model = tiny_model("bert", qa=True)
     batch = batch_of(model, [Example("a", "the film is not good", 0, "a plot")])
     # [CLS] a plot [SEP] the film is not good [SEP]
-    assert [capture(model, part).position.item() for part in heads_of(model, batch)] == [7, 8]
+    assert [capture(model, part).position.item() for part in per_output(model, batch)] == [7, 8]
     release(model)
 
 

@@ -39,7 +39,7 @@ def test_the_metric_gives_the_fall(monkeypatch) -> None:
     import numpy as np
 
     from faithbench.core.erasure import top_count, without
-    from faithbench.core.types import Answers, Case
+    from faithbench.core.types import Case, Outputs
     from faithbench.metrics import registry as metrics
 
     monkeypatch.setattr(metrics, "METRICS", {})
@@ -48,12 +48,12 @@ def test_the_metric_gives_the_fall(monkeypatch) -> None:
         "without": without,
         "top_count": top_count,
         "Case": Case,
-        "Answers": Answers,
+        "Answers": Outputs,
     }
     exec(blocks("python")[1], names)
     shown = metrics.METRICS["drop_at_20"]
     scores, places = np.arange(10.0), np.arange(1, 11)
     case = Case(scores, places, float(np.log(0.9)), np.zeros(12), places)
     assert shown.plan(case).tolist() == [[True] * 9 + [False] * 2 + [True]]
-    answers = Answers(np.log([0.4]), np.array([False]))
+    answers = Outputs(np.log([0.4]), np.array([False]))
     assert abs(shown.value(case, answers) - 0.5) < 1e-12

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from faithbench.leaderboard.board import Shown
+from faithbench.leaderboard.board import ShownExample
 from faithbench.leaderboard.build import make_board
 from faithbench.records.rows import to_header, to_line
 from faithbench.records.rows_file import read_rows
@@ -31,7 +31,7 @@ def put(folder: Path, stem: str, n: int = 3, **changes: dict[str, Any]) -> None:
     path.write_text(json.dumps(record))
 
 
-def shown(folder: Path, submissions: Path = NONE) -> tuple[Shown, ...]:
+def shown(folder: Path, submissions: Path = NONE) -> tuple[ShownExample, ...]:
     (table,) = make_board(folder, submissions).tables
     return table.shown
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from faithbench.leaderboard.names import labels_of, table_ids, table_titles, told_label
-from faithbench.records.conditions import Terms
+from faithbench.records.conditions import Conditions
 from faithbench.records.record import read
-from faithbench.records.store import Stored
+from faithbench.records.store import StoredRecord
 from tests.support.stores import store
 
 
-def stored(folder: Path, stem: str, **settings: Any) -> Stored:
+def stored(folder: Path, stem: str, **settings: Any) -> StoredRecord:
     path = store(folder, stem, {"aopc": [0.1]}, settings=settings)
-    return Stored(path, read(path))
+    return StoredRecord(path, read(path))
 
 
 def test_the_file_name_tells_what_is_not_the_default(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_labels_that_meet_are_told_apart(tmp_path: Path) -> None:
     assert labels[0].startswith("lime:samples=50 (") and labels[2].startswith("lime:samples=50 (")
 
 
-REAL = Terms(
+REAL = Conditions(
     task="sst2", task_version=1, source="folder", data_sha256="a" * 64, split="test",
     ids="1" * 64, weights_sha256="c" * 64, dtype="float32", protocol=1, operator="mask",
     erasure_token="[MASK]", long="truncate", model="bundled:sst2", n=200,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from faithbench.core.types import Example
-from faithbench.metrics.explained import Explained
+from faithbench.metrics.explained import ExplainedTexts
 from faithbench.metrics.registry import METRICS, TableMetric, table_metrics
 from faithbench.models.encoding import encode
-from faithbench.run.finish import explained_of, table_values
+from faithbench.run.finish import explained_texts, table_values
 from tests.support.builders import row
 
 EXAMPLES = [
@@ -27,7 +27,7 @@ OTHER = [[-4, 3, 0, -1, 5], [1, 4, 0, 2, -1], [2, 0.5]]
 
 
 @pytest.fixture
-def table(tiny_model: Any) -> Explained:
+def table(tiny_model: Any) -> ExplainedTexts:
     encodings = [encode(tiny_model(), example) for example in EXAMPLES]
     rows = [
         msgspec.structs.replace(
@@ -36,16 +36,16 @@ def table(tiny_model: Any) -> Explained:
         )
         for e, first, second in zip(EXAMPLES, SCORES, OTHER, strict=True)
     ]
-    return explained_of(encodings, rows, lambda _kind: NEAR)
+    return explained_texts(encodings, rows, lambda _kind: NEAR)
 
 
-def values(name: str, table: Explained) -> list[list[float | None]]:
+def values(name: str, table: ExplainedTexts) -> list[list[float | None]]:
     metric = METRICS[name]
     assert isinstance(metric, TableMetric)
     return [own[name] for own in table_values([metric], table)]
 
 
-def test_words_of_every_seed(table: Explained) -> None:
+def test_words_of_every_seed(table: ExplainedTexts) -> None:
     assert table.words[0].strings == ("good", "film", ".", "dull", "plot")
     assert table.words[0].scores.tolist() == SCORES[0]
     assert [len(words) for words in table.seeds] == [3, 3]
@@ -54,14 +54,14 @@ def test_words_of_every_seed(table: Explained) -> None:
     assert table.share == pytest.approx(0.3)
 
 
-def test_overlap_with_neighbours_by_hand(table: Explained) -> None:
+def test_overlap_with_neighbours_by_hand(table: ExplainedTexts) -> None:
     """The top 30% are 2 of 5 words and 1 of 2."""
     # First seed: {good, film}, {plot, not}, {dull}; second: {plot, film}, {plot, not}, {very}.
     assert values("iou_semantic", table) == [[0.0, 1 / 3], [0.0, (1 / 3 + 0) / 2], [0.0, 0.0]]
     assert values("iou_lexical", table) == values("iou_semantic", table)
 
 
-def test_labels_by_hand(table: Explained) -> None:
+def test_labels_by_hand(table: ExplainedTexts) -> None:
     """First seed. a: high good, low film, low negative dull, high negative plot (means 3.5, -1.5).
 
     b: means 7/3 and -1: low good, high plot, low not, low negative bad. c: means 1.25: low very,
@@ -74,18 +74,18 @@ def test_labels_by_hand(table: Explained) -> None:
     assert merged[0][0] == pytest.approx(1 / 7)
 
 
-def test_labels_of_annotated_words_only(table: Explained) -> None:
+def test_labels_of_annotated_words_only(table: ExplainedTexts) -> None:
     """c has none, so neither it nor b has words to share with it: b is left with a."""
     found = values("iou_labels:words=annotated", table)
     assert [first for first, _ in found] == [0.0, 0.0, 0.0]
 
 
-def test_seeds_agree_on_what_they_share(table: Explained) -> None:
+def test_seeds_agree_on_what_they_share(table: ExplainedTexts) -> None:
     """{good, film} and {plot, film}; the same twice; {dull} and {very}."""
     assert values("seed_agreement", table) == [[1 / 3], [1.0], [0.0]]
 
 
-def test_plausibility_by_hand(table: Explained) -> None:
+def test_plausibility_by_hand(table: ExplainedTexts) -> None:
     """A share of .3 makes the hard rationale 2 of 5 words."""
     assert [first for first, _ in values("token_f1", table)] == [
         pytest.approx(2 / 3),  # good, film against good
@@ -100,7 +100,7 @@ def test_plausibility_by_hand(table: Explained) -> None:
     assert values("auprc", table)[0][0] == 1.0 and values("auprc", table)[2] == [None, None]
 
 
-def test_sentences_are_as_good_as_their_best_word(table: Explained) -> None:
+def test_sentences_are_as_good_as_their_best_word(table: ExplainedTexts) -> None:
     """a: 4 and -1, the first marked; b: 4 and 2, the second marked; half are marked: one each."""
     assert [len(words.scores) for words in table.sentences] == [2, 2, 1]
     assert [first for first, _ in values("sentence_f1", table)] == [1.0, 0.0, None]
@@ -108,13 +108,13 @@ def test_sentences_are_as_good_as_their_best_word(table: Explained) -> None:
 
 def test_a_task_without_rationales_has_no_values(tiny_model: Any) -> None:
     encodings = [encode(tiny_model(), Example("a", "good film", 0))]
-    table = explained_of(encodings, [row("a", scores=[1.0, 2.0])], lambda _kind: ((),))
+    table = explained_texts(encodings, [row("a", scores=[1.0, 2.0])], lambda _kind: ((),))
     found = table_values(table_metrics(METRICS.values()), table)[0]
     assert all(own == [None] for name, own in found.items() if METRICS[name].need != "seeds")
     assert table.share is None
 
 
-def test_scaling_changes_nothing(table: Explained) -> None:
+def test_scaling_changes_nothing(table: ExplainedTexts) -> None:
     """Twice the scores is the same explanation, for every metric of words."""
     from dataclasses import replace
 

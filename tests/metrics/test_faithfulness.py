@@ -64,8 +64,8 @@ def test_a_rise_counts_against() -> None:
 
 def test_probabilities_too_small_for_a_float_have_a_log_ratio() -> None:
     """ln f is kept as it is: e^-1000 is 0, but 1000 below e^0."""
-    case = replace(CASE, log_f=0.0)
-    answers = replace(said([0.5] * 9), log_f=np.full(9, -1000.0))
+    case = replace(CASE, log_probability=0.0)
+    answers = replace(said([0.5] * 9), log_probability=np.full(9, -1000.0))
     assert LODDS.value(case, answers) == pytest.approx(-1000.0)
     assert AOPC.value(case, answers) == 1.0
 

@@ -52,7 +52,8 @@ def measure(
     bounds = aopc_bounds(engine, encoding, said, "mask")
     many = len(rankings)
     return [
-        s.values for s in score(engine, found, [said.log_f] * many, ALL, "mask", [bounds] * many)
+        s.values
+        for s in score(engine, found, [said.log_probability] * many, ALL, "mask", [bounds] * many)
     ]
 
 
@@ -180,9 +181,9 @@ def test_different_weights_in_closed_form(operator: Any, tokenizer: Any) -> None
     engine = Engine(bag_model(tokenizer, powers * math.log(2)))
     encoding = bag_encoding(range(10))
     (full,) = predictions(engine, [encoding])
-    assert math.exp(full.log_f) == pytest.approx(16 / 17)
+    assert math.exp(full.log_probability) == pytest.approx(16 / 17)
     attribution = attribution_of(encoding, powers, 1)
-    (scored,) = score(engine, [attribution], [full.log_f], ALL[:-1], operator)
+    (scored,) = score(engine, [attribution], [full.log_probability], ALL[:-1], operator)
 
     def p(power: int) -> float:
         return 2.0**power / (1 + 2.0**power)

@@ -12,14 +12,14 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Example
 from faithbench.metrics import neighbours
 from faithbench.metrics.neighbours import (
-    Facts,
+    NeighbourKey,
     document,
     kept_neighbours,
     lexical_neighbours,
     semantic_neighbours,
 )
 
-FACTS = Facts("sum", ("a", "b", "c"), (0, 0, 1), "lexical")
+FACTS = NeighbourKey("sum", ("a", "b", "c"), (0, 0, 1), "lexical")
 
 
 def circle(degrees: list[float]) -> np.ndarray:

@@ -36,17 +36,17 @@ from faithbench.metrics.rationale_agreement import (
     token_recall,
     tpr_drop,
 )
-from faithbench.metrics.word_scores import Words, mean_rationale_share
+from faithbench.metrics.word_scores import WordScores, mean_rationale_share
 from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
-from faithbench.models.predictions import predictions, read_answers
+from faithbench.models.predictions import evaluate_inputs, predictions
 from faithbench.models.windows import erased_rows
 from tests.support.cases import bag_model
 
 GOLDEN = Path(__file__).parents[1] / "reference" / "golden" / "metrics" / "saliency_learning.json"
 PAPER: list[dict[str, Any]] = json.loads(GOLDEN.read_text())
 
-Metric = Callable[[Words], float | None]
+Metric = Callable[[WordScores], float | None]
 BY_RANK: dict[str, Metric] = {
     "auprc": auprc,
     "token_precision": lambda w: token_precision(w, 0.3),
@@ -58,11 +58,11 @@ BY_RANK: dict[str, Metric] = {
 EVERY: dict[str, Metric] = {**BY_RANK, "saliency_accuracy": saliency_accuracy}
 
 
-def words(scores: Sequence[float], rationale: Sequence[int] | None, second: int = 0) -> Words:
+def words(scores: Sequence[float], rationale: Sequence[int] | None, second: int = 0) -> WordScores:
     n = len(scores)
     marked = None if rationale is None else np.array(rationale, dtype=bool)
     spans = tuple((2 * i, 2 * i + 1) for i in range(n))
-    return Words(np.array(scores, dtype=float), ("w",) * n, spans, marked, second)
+    return WordScores(np.array(scores, dtype=float), ("w",) * n, spans, marked, second)
 
 
 some_words = st.integers(1, 24).flatmap(
@@ -132,7 +132,7 @@ def test_one_partner_each_unless_released() -> None:
 
 @settings(deadline=None)
 @given(some_words, st.floats(0, 1))
-def test_on_runs_both_ways_of_counting_agree(example: Words, share: float) -> None:
+def test_on_runs_both_ways_of_counting_agree(example: WordScores, share: float) -> None:
     """A run that matches two others would need them to touch, and then they were one run."""
     assert iou_f1(example, share) == iou_f1(example, share, released=True)
 
@@ -170,7 +170,7 @@ def test_rates_of_a_model_that_reads_one_word(tokenizer: Any) -> None:
     inputs = [erased_rows(encoding, keep, "mask", token) for encoding, keep in judged]
     own = [encoding for encoding, _ in judged]
     # With the labels as targets, `kept` says whether the erased text is still classed right.
-    after = read_answers(Engine(model), inputs, own, [e.example.label for e in own]).kept
+    after = evaluate_inputs(Engine(model), inputs, own, [e.example.label for e in own]).kept
     before = [p.right for p in predictions(Engine(model), own)]
     assert (before, after.tolist()) == ([True, True, False], [False, True, False])
     assert tpr_drop(before, after.tolist()) == 0.5
@@ -195,7 +195,7 @@ def test_nothing_marked_is_none_and_not_zero(name: str) -> None:
 
 @settings(deadline=None)
 @given(some_words)
-def test_auprc_is_that_of_scikit_learn(example: Words) -> None:
+def test_auprc_is_that_of_scikit_learn(example: WordScores) -> None:
     from sklearn.metrics import auc, precision_recall_curve
 
     precision, recall, _ = precision_recall_curve(example.rationale, example.scores)
@@ -220,9 +220,11 @@ def test_saliency_learning(stored: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", BY_RANK)
 @settings(deadline=None)
 @given(example=some_words)
-def test_rising_functions_of_the_scores_change_no_rank_metric(name: str, example: Words) -> None:
+def test_rising_functions_of_the_scores_change_no_rank_metric(
+    name: str, example: WordScores
+) -> None:
     for change in (np.exp, np.arctan, lambda s: s**3 - 7, lambda s: 1e-9 * s):
-        moved = Words(
+        moved = WordScores(
             change(example.scores), example.strings, example.spans, example.rationale,
             example.second,
         )  # fmt: skip
@@ -232,8 +234,8 @@ def test_rising_functions_of_the_scores_change_no_rank_metric(name: str, example
 @pytest.mark.parametrize("name", EVERY)
 @settings(deadline=None)
 @given(example=some_words, factor=st.floats(1e-6, 1e6))
-def test_scaling_changes_nothing(name: str, example: Words, factor: float) -> None:
-    scaled = Words(
+def test_scaling_changes_nothing(name: str, example: WordScores, factor: float) -> None:
+    scaled = WordScores(
         factor * example.scores, example.strings, example.spans, example.rationale, example.second
     )
     value = EVERY[name](example)
@@ -243,7 +245,7 @@ def test_scaling_changes_nothing(name: str, example: Words, factor: float) -> No
 
 @settings(deadline=None)
 @given(some_words)
-def test_the_rationale_itself_is_the_ceiling(example: Words) -> None:
+def test_the_rationale_itself_is_the_ceiling(example: WordScores) -> None:
     assert example.rationale is not None
     own = words(example.rationale.astype(float).tolist(), example.rationale.tolist())
     share = float(own.rationale.mean())  # type: ignore[union-attr]  # it has one

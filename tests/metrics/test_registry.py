@@ -104,7 +104,7 @@ def test_found_by_family_or_all() -> None:
 
 def test_what_runs_on_request_is_named() -> None:
     """Bounds are dear, and released variants are for reproductions: neither is in `all`."""
-    requested = [name for name, found in METRICS.items() if found.on_request]
+    requested = [name for name, found in METRICS.items() if found.opt_in]
     assert requested == [
         "naopc",
         "iou_f1:variant=eraser",

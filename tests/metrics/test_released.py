@@ -19,7 +19,7 @@ from faithbench.metrics.registry import METRICS, Metric
 from faithbench.metrics.released import log_odds_l2e
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model, build_model
-from faithbench.models.predictions import read_answers
+from faithbench.models.predictions import evaluate_inputs
 from faithbench.run.score import score
 from tests.support.architectures import MODELS, reference_network
 from tests.support.cases import attribution_of, case_of, row_encoding, said
@@ -57,7 +57,9 @@ def corpus(layout: str) -> list[Attribution]:
 def full_log_f(engine: Engine, attributions: list[Attribution]) -> list[float]:
     rows = [(a.encoding.ids, a.encoding.types) for a in attributions]
     encodings, targets = [a.encoding for a in attributions], [a.target for a in attributions]
-    return read_answers(engine, [[row] for row in rows], encodings, targets).log_f.tolist()
+    return evaluate_inputs(
+        engine, [[row] for row in rows], encodings, targets
+    ).log_probability.tolist()
 
 
 def values(engine: Engine, layout: str, name: str, operator: Any) -> list[float]:
@@ -76,19 +78,23 @@ def test_the_curves_of_mask_lrp(layout: str, tokenizer: Any) -> None:
     found = corpus(layout)
     full = full_log_f(engine, found)
     published = stored("aopc_lodds")["mask_lrp"][layout]["per_example"]
-    for attribution, log_f, expected in zip(found, full, published, strict=True):
+    for attribution, log_probability, expected in zip(found, full, published, strict=True):
         encoding = attribution.encoding
         places = np.flatnonzero(encoding.erasable)
         scores = attribution.every_score
-        case = Case(scores[places], places, log_f, scores, places)
+        case = Case(scores[places], places, log_probability, scores, places)
         plan = METRICS["aopc:variant=mask-lrp"].rows(case)
         assert plan.shape == (9, len(scores))
         rows = [erase_tokens(encoding, keep, "pad", 0) for keep in plan]
-        answers = read_answers(
+        answers = evaluate_inputs(
             engine, [[row] for row in rows], [encoding] * 9, [attribution.target] * 9
         )
-        np.testing.assert_allclose(case.f - answers.f, expected["aopc"], atol=CLOSE)
-        np.testing.assert_allclose(answers.log_f - log_f, expected["lodds"], atol=CLOSE)
+        np.testing.assert_allclose(
+            case.probability - answers.probability, expected["aopc"], atol=CLOSE
+        )
+        np.testing.assert_allclose(
+            answers.log_probability - log_probability, expected["lodds"], atol=CLOSE
+        )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -294,5 +300,5 @@ def test_the_words_that_l2e_masks(number: int) -> None:
 def test_released_variants_run_on_request_only() -> None:
     variants = [m for name, m in METRICS.items() if ":" in name]
     assert len(variants) == 11
-    assert all(m.on_request for m in variants)
+    assert all(m.opt_in for m in variants)
     assert sum(m.family == "faithfulness" for m in variants) == 6

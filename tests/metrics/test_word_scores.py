@@ -9,7 +9,7 @@ import pytest
 
 from faithbench.core.types import Example
 from faithbench.data.rationales import without_rationale
-from faithbench.metrics.word_scores import Words, by_sentence, words_of
+from faithbench.metrics.word_scores import WordScores, by_sentence, words_of
 from faithbench.models.encoding import encode
 
 
@@ -80,15 +80,15 @@ def test_sentences_take_their_best_word() -> None:
     spans = ((0, 4), (5, 9), (9, 10), (11, 15), (16, 20), (20, 21), (22, 25), (26, 29))
     scores = np.array([1.0, 3.0, 0.0, -2.0, -1.0, -5.0, 0.5, 0.25])
     marked = np.array([0, 0, 0, 0, 1, 0, 0, 0], dtype=bool)
-    found = by_sentence(Words(scores, ("w",) * 8, spans, marked), text)
+    found = by_sentence(WordScores(scores, ("w",) * 8, spans, marked), text)
     assert found.scores.tolist() == [3.0, -1.0, 0.5]
     assert found.strings == ("good film.", "dull plot.", "the end")
     assert found.spans == ((0, 10), (11, 21), (22, 29))
     assert found.rationale is not None and found.rationale.tolist() == [False, True, False]
     # Sentences of which no word is read do not appear.
-    cut = by_sentence(Words(scores[:2], ("w",) * 2, spans[:2], None), text)
+    cut = by_sentence(WordScores(scores[:2], ("w",) * 2, spans[:2], None), text)
     assert cut.strings == ("good film.",) and cut.rationale is None
-    assert by_sentence(Words(scores[:0], (), (), None), text).strings == ()
+    assert by_sentence(WordScores(scores[:0], (), (), None), text).strings == ()
 
 
 def test_sentences_of_two_texts_stay_apart(tiny_model: Any) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.models.engine import Engine, Row
+from faithbench.models.engine import Engine, TokenRow
 from faithbench.models.meter import Cost
 from faithbench.models.model import Model
 
@@ -140,7 +140,7 @@ some_rows = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(some_rows, st.data())
-def test_any_rows_in_any_packs(tiny_model, rows: list[Row], data: st.DataObject) -> None:
+def test_any_rows_in_any_packs(tiny_model, rows: list[TokenRow], data: st.DataObject) -> None:
     model = tiny_model()
     doubled = data.draw(st.permutations(rows + rows[:3]))
     engine = Engine(model, data.draw(st.integers(1, 60), label="budget"))
@@ -154,14 +154,14 @@ def test_any_rows_in_any_packs(tiny_model, rows: list[Row], data: st.DataObject)
         np.testing.assert_allclose(answer, one_at_a_time(model, [one])[0], rtol=0, atol=1e-12)
 
 
-def row(length: int, seed: int = 0) -> Row:
+def row(length: int, seed: int = 0) -> TokenRow:
     """Return [CLS], random words and [SEP]; segments are all 0."""
     draw = np.random.default_rng([length, seed])
     ids = np.array([2, *draw.integers(5, 80, length - 2), 3])
     return ids, np.zeros(length, dtype=np.int64)
 
 
-def one_at_a_time(model: Model, rows: Sequence[Row]) -> np.ndarray:
+def one_at_a_time(model: Model, rows: Sequence[TokenRow]) -> np.ndarray:
     """Answer without padding, packing, sorting or memory."""
     answers = []
     for ids, types in rows:
@@ -179,7 +179,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, room: float = float("inf")) -> list[l
     packs: list[list[int]] = []
     forward = Engine._forward
 
-    def watched(self: Engine, rows: list[Row]) -> np.ndarray:
+    def watched(self: Engine, rows: list[TokenRow]) -> np.ndarray:
         packs.append([len(ids) for ids, _ in rows])
         if len(rows) * max(packs[-1]) > room:
             raise torch.OutOfMemoryError("no room")

@@ -8,7 +8,7 @@ import torch
 from faithbench.explainers.passes.capture import embedding_leaf
 from faithbench.models import packed_linear as dense
 from faithbench.models.engine import Engine
-from faithbench.models.fast_encoder import lean_forward
+from faithbench.models.fast_encoder import fast_encoder
 from faithbench.models.model import Model
 from faithbench.testing import tiny
 from tests.support.builders import in_precision
@@ -20,7 +20,7 @@ def test_logits_are_those_of_the_network(
     tiny_model, architecture: str, dtype: torch.dtype, slack: float
 ) -> None:
     model = in_precision(tiny_model(architecture, 3), dtype)
-    way = lean_forward(model)
+    way = fast_encoder(model)
     assert way is not None
     ids, types, attention = rows(model)
     inputs = {"input_ids": ids, "attention_mask": attention}
@@ -35,7 +35,7 @@ def test_logits_are_those_of_the_network(
 def test_gradients_are_those_of_the_network(tiny_model, architecture: str) -> None:
     """Two rows of equal tokens, moved apart in embedding space: nothing may be shared."""
     model = tiny_model(architecture, 3)
-    way = lean_forward(model, differentiable=True)
+    way = fast_encoder(model, differentiable=True)
     assert way is not None
     network = model.network
     ids = torch.tensor([[2, 7, 8, 9, 3]] * 2)
@@ -53,25 +53,25 @@ def test_gradients_are_those_of_the_network(tiny_model, architecture: str) -> No
 
 @pytest.mark.parametrize("architecture", ["distilbert", "albert", "gpt2"])
 def test_other_architectures_have_none(tiny_model, architecture: str) -> None:
-    assert lean_forward(tiny_model(architecture)) is None
+    assert fast_encoder(tiny_model(architecture)) is None
 
 
 def test_half_precision_and_question_answering_have_none(tiny_model) -> None:
-    assert lean_forward(in_precision(tiny_model(), torch.bfloat16)) is None
-    assert lean_forward(tiny.tiny_model(qa=True)) is None
+    assert fast_encoder(in_precision(tiny_model(), torch.bfloat16)) is None
+    assert fast_encoder(tiny.tiny_model(qa=True)) is None
 
 
 def test_a_network_in_training_has_none(tiny_model) -> None:
     """Its weights are about to change, and its dropout is at work."""
     model = in_precision(tiny_model(), torch.float32)
     model.network.train()
-    assert lean_forward(model) is None
+    assert fast_encoder(model) is None
 
 
 def test_a_network_that_computes_otherwise_has_none(tiny_model) -> None:
     model = in_precision(tiny_model(), torch.float32)
     model.network.bert.encoder.layer[0].output.register_forward_hook(lambda *parts: 2 * parts[2])
-    assert lean_forward(model) is None
+    assert fast_encoder(model) is None
 
 
 def test_layers_that_are_not_plain_have_none(tiny_model) -> None:
@@ -81,7 +81,7 @@ def test_layers_that_are_not_plain_have_none(tiny_model) -> None:
     model = in_precision(tiny_model(), torch.float32)
     own = model.network.bert.encoder.layer[0].output
     own.dense = Scaled(own.dense.in_features, own.dense.out_features)
-    assert lean_forward(model) is None
+    assert fast_encoder(model) is None
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -93,7 +93,7 @@ def test_packed_or_not_the_logits_are_the_network_s(
         pytest.skip("this build of PyTorch cannot pack linear layers")
     model = in_precision(tiny_model(), torch.float32)
     monkeypatch.setattr(dense, "packs", lambda weight: packed)
-    lean = lean_forward(model)
+    lean = fast_encoder(model)
     assert lean is not None
     ids, types, attention = rows(model)
     with torch.inference_mode():

@@ -12,7 +12,7 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.models.encoding import inputs_of
 from faithbench.models.model import Model, build_model, choose_device, load_model
-from faithbench.models.weights import Found, sha256_of_weights
+from faithbench.models.weights import Located, sha256_of_weights
 from faithbench.testing import tiny
 
 LABELS = ("class 0", "class 1")
@@ -158,7 +158,7 @@ def test_a_saved_folder_gives_the_same_model(
     model = load_model(str(saved), labels=LABELS, device="cpu", dtype=dtype)
     assert (model.name, model.folder, model.labels) == (str(saved), saved, LABELS)
     assert (model.dtype, model.device.type, model.revision) == (expected, "cpu", None)
-    assert model.weights_sha256 == sha256_of_weights(Found(str(saved), folder=saved))
+    assert model.weights_sha256 == sha256_of_weights(Located(str(saved), folder=saved))
     assert not model.network.training
     assert not any(p.requires_grad for p in model.network.parameters())
     batch = batch_of(model, ["good film", "the plot is not very dull"])
@@ -193,7 +193,7 @@ def test_a_question_answerer_is_known_by_its_configuration(
     original.network.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     model = load_model(str(tmp_path), labels=("answerable",), kind="qa", device="cpu")
-    assert model.heads == ("start_logits", "end_logits")
+    assert model.outputs == ("start_logits", "end_logits")
     assert model.labels == ("answerable",)
     assert torch.equal(model.network.qa_outputs.weight, original.network.qa_outputs.weight)
     for folder, kind, sort in (

@@ -24,9 +24,9 @@ from faithbench.models.model import Model
 from faithbench.models.predictions import (
     NO_ANSWER,
     erasable_places,
+    evaluate_inputs,
     gold_tokens,
     predictions,
-    read_answers,
 )
 from faithbench.run.measures.aopc_bounds import aopc_bounds
 from faithbench.run.score import case_of, score
@@ -64,22 +64,24 @@ def test_a_class_against_plain_softmax(architecture: str, classes: int, tiny_mod
     for said, encoding in zip(found, encodings, strict=True):
         probabilities = plain_logits(model, encoding.ids, encoding.types).logits.softmax(-1)[0]
         assert said.target == int(probabilities.argmax())
-        assert math.exp(said.log_f) == pytest.approx(float(probabilities.max()), abs=1e-12)
+        assert math.exp(said.log_probability) == pytest.approx(
+            float(probabilities.max()), abs=1e-12
+        )
         assert said.right == (said.target == encoding.example.label)
         # What is left of each class, on the input without its first token.
         keep = np.arange(len(encoding.ids)) != 1
         row = erase_tokens(encoding, keep, "mask", model.erasure_id("mask"))
         left = plain_logits(model, *row).logits.softmax(-1)[0]
         targets = list(range(classes))
-        answers = read_answers(engine, [[row]] * classes, [encoding] * classes, targets)
-        np.testing.assert_allclose(answers.f, left.numpy(), atol=1e-12)
+        answers = evaluate_inputs(engine, [[row]] * classes, [encoding] * classes, targets)
+        np.testing.assert_allclose(answers.probability, left.numpy(), atol=1e-12)
         assert answers.kept.tolist() == [c == int(left.argmax()) for c in targets]
 
 
 def test_no_rows_have_no_answers(tiny_model: Any, qa_model: Model) -> None:
     for model in (tiny_model("bert"), qa_model):
-        answers = read_answers(Engine(model), [], [], [])
-        assert (answers.log_f.shape, answers.kept.shape) == ((0,), (0,))
+        answers = evaluate_inputs(Engine(model), [], [], [])
+        assert (answers.log_probability.shape, answers.kept.shape) == ((0,), (0,))
 
 
 # Answers
@@ -105,7 +107,7 @@ def test_an_answer_is_the_best_span_of_the_evaluation(qa_model: Model) -> None:
         first, last = best_by_hand(encoding, starts, ends)
         assert said.target == (first, last)
         f = float(starts[first].exp() * ends[last].exp())
-        assert math.exp(said.log_f) == pytest.approx(f, abs=1e-12)
+        assert math.exp(said.log_probability) == pytest.approx(f, abs=1e-12)
         assert encoding.example.text[encoding.spans[first][0] : encoding.spans[last][1]] == text
     # The only accepted answer of the last question is all its text has.
     assert [said.right for said in found] == [False, False, found[2].target == (3, 4)]
@@ -119,11 +121,11 @@ def test_what_is_left_of_an_answer(qa_model: Model) -> None:
     first, last = said.target
     size = len(encoding.ids)
     rows = [erase_tokens(encoding, np.arange(size) != i, "mask", 4) for i in range(1, size)]
-    answers = read_answers(
+    answers = evaluate_inputs(
         engine, [[row] for row in rows], [encoding] * len(rows), [said.target] * len(rows)
     )
     kept = []
-    for row, f in zip(rows, answers.f, strict=True):
+    for row, f in zip(rows, answers.probability, strict=True):
         out = plain_logits(qa_model, *row)
         starts, ends = (out[h][0].log_softmax(-1) for h in ("start_logits", "end_logits"))
         assert f == pytest.approx(float((starts[first] + ends[last]).exp()), abs=1e-12)
@@ -147,7 +149,7 @@ def test_the_whole_table_of_an_answer(tokenizer: Any) -> None:
     # Of eleven tokens seven have e^0 for either end.
     start = math.exp(3) / (math.exp(3) + math.exp(2) + math.exp(0.5) + math.exp(-1) + 7)
     end = math.exp(3) / (math.exp(3) + math.exp(2) + math.exp(0.25) + math.exp(0.125) + 7)
-    assert math.exp(said.log_f) == pytest.approx(start * end)
+    assert math.exp(said.log_probability) == pytest.approx(start * end)
     by_id = {tokenizer.convert_tokens_to_ids(token): pair for token, pair in logits.items()}
     places = [4, 7, 8, 9]
     scores = [0.25, -0.5, 0.75, -1.0]
@@ -164,7 +166,11 @@ def test_the_whole_table_of_an_answer(tokenizer: Any) -> None:
 
     metrics = case_metrics(find_metrics("all"))
     (scored,) = score(
-        engine, [attribution_of(encoding, every, said.target)], [said.log_f], metrics, "mask"
+        engine,
+        [attribution_of(encoding, every, said.target)],
+        [said.log_probability],
+        metrics,
+        "mask",
     )
     expected = table(scores, oracle) | {"answer_recall_at_20": 1.0}
     assert same(scored.values, expected, 1e-12)
@@ -178,13 +184,13 @@ def test_an_answer_that_is_lost(tokenizer: Any) -> None:
     ids = encoding.ids.copy()
     ids[5] = 4
     rows = [(encoding.ids, encoding.types), (ids, encoding.types)]
-    answers = read_answers(Engine(model), [[row] for row in rows], [encoding] * 2, [(5, 6)] * 2)
+    answers = evaluate_inputs(Engine(model), [[row] for row in rows], [encoding] * 2, [(5, 6)] * 2)
     assert answers.kept.tolist() == [True, False]
-    again = read_answers(Engine(model), [[row] for row in rows], [encoding] * 2, [(8, 8)] * 2)
+    again = evaluate_inputs(Engine(model), [[row] for row in rows], [encoding] * 2, [(8, 8)] * 2)
     assert again.kept.tolist() == [False, True]
     start = math.exp(-9) / (math.exp(-9) + math.exp(2) + 9)
     end = math.exp(3) / (math.exp(3) + math.exp(2) + math.exp(-9) + 8)
-    assert answers.f[1] == pytest.approx(start * end)
+    assert answers.probability[1] == pytest.approx(start * end)
 
 
 def test_no_answer_where_the_task_knows_none(tokenizer: Any) -> None:
@@ -198,17 +204,17 @@ def test_no_answer_where_the_task_knows_none(tokenizer: Any) -> None:
     assert (must.target, none.target) == ((5, 6), NO_ANSWER)
     assert (must.right, none.right) == (True, False)
     share = math.exp(4) / (math.exp(4) + math.exp(3) + math.exp(2) + 8)
-    assert math.exp(none.log_f) == pytest.approx(share**2)
+    assert math.exp(none.log_probability) == pytest.approx(share**2)
     unanswerable = replace(encoding, example=replace(ASKED, answers=()))
     assert predictions(Engine(may), [unanswerable])[0].right
     # All of the text may then be erased, and the prediction that there is none may stay.
     assert erasable_places(encoding, none.target).tolist() == [4, 5, 6, 7, 8, 9]
     ids = encoding.ids.copy()
     ids[[5, 6]] = 4
-    answers = read_answers(Engine(may), [[(ids, encoding.types)]], [encoding], [NO_ANSWER])
+    answers = evaluate_inputs(Engine(may), [[(ids, encoding.types)]], [encoding], [NO_ANSWER])
     assert answers.kept.tolist() == [True]
     ids[0] = 4
-    answers = read_answers(Engine(may), [[(ids, encoding.types)]], [encoding], [NO_ANSWER])
+    answers = evaluate_inputs(Engine(may), [[(ids, encoding.types)]], [encoding], [NO_ANSWER])
     assert answers.kept.tolist() == [False]
 
 
@@ -219,7 +225,7 @@ def test_deleting_is_refused_where_places_are_the_answer(qa_model: Model) -> Non
     (said,) = predictions(engine, [encoding])
     attribution = attribution_of(encoding, np.zeros(len(encoding.ids)), said.target)
     with pytest.raises(FaithbenchError) as caught:
-        score(engine, [attribution], [said.log_f], [METRICS["aopc"]], "delete")
+        score(engine, [attribution], [said.log_probability], [METRICS["aopc"]], "delete")
     assert str(caught.value) == (
         "an answer loses its place in the text when tokens are deleted; erase with --operator mask"
     )

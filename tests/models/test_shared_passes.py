@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faithbench.core.types import Example
 from faithbench.models.meter import Cost
-from faithbench.models.shared_passes import heads_of, release, shared
+from faithbench.models.shared_passes import per_output, release, shared
 from faithbench.testing.tiny import tiny_model as build_tiny
 
 
@@ -45,15 +45,15 @@ def test_a_question_answerer_has_two_outputs() -> None:
 
     model = build_tiny("bert", qa=True)
     batch = batch_of(model, [Example("a", "the film is good", 0, "good")])
-    start, end = heads_of(model, batch)
-    assert (start.head, end.head) == ("start_logits", "end_logits")
+    start, end = per_output(model, batch)
+    assert (start.output, end.output) == ("start_logits", "end_logits")
     # [CLS] good [SEP] the film is good [SEP]: the last two tokens of the text.
     assert (start.targets.tolist(), end.targets.tolist()) == ([5], [6])
-    assert heads_of(model, batch)[0] is start, "the same objects, so that their passes are shared"
+    assert per_output(model, batch)[0] is start, "the same objects, so that their passes are shared"
     release(model)
 
 
 def test_a_classifier_has_one(tiny_model, batch_of) -> None:
     model = tiny_model()
     batch = batch_of(model, ["good"])
-    assert heads_of(model, batch) == (batch,)
+    assert per_output(model, batch) == (batch,)

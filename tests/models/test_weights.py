@@ -15,7 +15,7 @@ import pytest
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import file_sha256
 from faithbench.models import weights
-from faithbench.models.weights import Found, base_encoder, locate, sha256_of_weights
+from faithbench.models.weights import Located, base_encoder, locate, sha256_of_weights
 
 BASE = b"the base encoder's weights"
 ADAPTER = b"the adapter's weights"
@@ -41,7 +41,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_a_model_folder(tmp_path: Path) -> None:
     folder = model_folder(tmp_path / "m")
-    assert locate(str(folder)) == Found(base=str(folder), folder=folder)
+    assert locate(str(folder)) == Located(base=str(folder), folder=folder)
     assert locate(str(folder), "v1").revision is None, "a folder has no revisions"
 
 
@@ -50,7 +50,7 @@ def test_a_relative_folder_goes_before_a_hub_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     model_folder(tmp_path / "owner" / "m")
-    assert locate("owner/m") == Found(base="owner/m", folder=Path("owner/m"))
+    assert locate("owner/m") == Located(base="owner/m", folder=Path("owner/m"))
 
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_bundled_model(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyP
         adapter_folder(tmp_path / "bundled" / name)
     (tmp_path / "bundled" / "data-only").mkdir()
     found = locate("bundled:sst2")
-    assert found == Found(str(base), folder=base, adapter=tmp_path / "bundled" / "sst2")
+    assert found == Located(str(base), folder=base, adapter=tmp_path / "bundled" / "sst2")
     there = "there are: bundled:boolq, bundled:sst2"
     for name in ("ssst2", "data-only", ""):
         assert complaint(f"bundled:{name}") == f"no bundled model 'bundled:{name}'; {there}"
@@ -83,7 +83,7 @@ def test_a_bundled_model(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyP
 
 def test_an_adapter_folder(tmp_path: Path, base: Path) -> None:
     folder = adapter_folder(tmp_path / "a")
-    assert locate(str(folder)) == Found(str(base), folder=base, adapter=folder)
+    assert locate(str(folder)) == Located(str(base), folder=base, adapter=folder)
 
 
 def test_an_adapter_without_card_or_weights(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_hub_name_without_a_hub_fails_at_once() -> None:
 
 def test_a_hub_name_with_a_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "hub_reachable", lambda: True)
-    assert locate("owner/model", "v1") == Found(base="owner/model", revision="v1")
+    assert locate("owner/model", "v1") == Located(base="owner/model", revision="v1")
 
 
 def test_a_hub_name_in_the_cache_needs_no_hub(tmp_path: Path) -> None:
@@ -165,20 +165,20 @@ def test_a_hub_name_in_the_cache_needs_no_hub(tmp_path: Path) -> None:
     refs = snapshot.parent.parent / "refs"
     refs.mkdir()
     (refs / "main").write_text(commit)
-    assert locate("owner/model") == Found(base="owner/model")
-    assert locate("owner/model", commit) == Found(base="owner/model", revision=commit)
+    assert locate("owner/model") == Located(base="owner/model")
+    assert locate("owner/model", commit) == Located(base="owner/model", revision=commit)
     assert "'owner/model': no such folder" in complaint("owner/model", "f" * 40)
     content = (snapshot / "model.safetensors").read_bytes()
     expected = sha256(sha256(content).encode())
-    assert sha256_of_weights(Found("owner/model")) == expected
-    assert sha256_of_weights(Found("owner/model", commit)) == expected
+    assert sha256_of_weights(Located("owner/model")) == expected
+    assert sha256_of_weights(Located("owner/model", commit)) == expected
     with pytest.raises(FaithbenchError, match="model 'owner/other' left no files in the hub cache"):
-        sha256_of_weights(Found("owner/other"))
+        sha256_of_weights(Located("owner/other"))
 
 
 def test_the_digest_follows_every_byte(tmp_path: Path) -> None:
     folder = model_folder(tmp_path / "m")
-    found = Found(str(folder), folder=folder)
+    found = Located(str(folder), folder=folder)
     assert sha256_of_weights(found) == sha256(sha256(b"weights").encode())
     rewrite(folder / "model.safetensors", b"weighty")
     assert sha256_of_weights(found) == sha256(sha256(b"weighty").encode())
@@ -193,7 +193,7 @@ def test_the_digest_of_shards_and_of_an_adapter(tmp_path: Path, base: Path) -> N
     for number in (2, 1, 3):
         (folder / f"model-0000{number}-of-00003.safetensors").write_bytes(b"%d" % number)
     parts = "".join(sha256(b"%d" % number) for number in (1, 2, 3))
-    assert sha256_of_weights(Found(str(folder), folder=folder)) == sha256(parts.encode())
+    assert sha256_of_weights(Located(str(folder), folder=folder)) == sha256(parts.encode())
     found = locate(str(adapter_folder(tmp_path / "a")))
     assert sha256_of_weights(found) == sha256((sha256(BASE) + sha256(ADAPTER)).encode())
 

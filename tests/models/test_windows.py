@@ -11,7 +11,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Attribution, Example
 from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
-from faithbench.models.predictions import predictions, read_answers, rows_of
+from faithbench.models.predictions import evaluate_inputs, predictions, rows_of
 from faithbench.models.windows import cut_windows, erased_rows, fold, parts_of
 
 WORDS = [f"w{i % 10}" for i in range(150)]
@@ -77,7 +77,7 @@ def test_the_answer_is_the_mean_of_the_windows(tiny_model: Any) -> None:
     alone = np.exp(engine.log_probabilities([(p.ids, p.types) for p in parts_of(whole)]))
     said = predictions(engine, [short, whole, short])
     assert said[1].target == int(alone.mean(axis=0).argmax())
-    assert np.exp(said[1].log_f) == pytest.approx(alone.mean(axis=0).max(), abs=1e-12)
+    assert np.exp(said[1].log_probability) == pytest.approx(alone.mean(axis=0).max(), abs=1e-12)
     assert said[0] == said[2] == predictions(engine, [short])[0]
 
 
@@ -94,9 +94,9 @@ def test_a_token_is_erased_from_every_window_that_reads_it(tiny_model: Any) -> N
     assert len(shorter[0][0]) == len(rows[0][0]) - 1
     engine = Engine(model)
     (prediction,) = predictions(engine, [whole])
-    answers = read_answers(engine, [rows], [whole], [prediction.target])
+    answers = evaluate_inputs(engine, [rows], [whole], [prediction.target])
     by_hand = np.exp(engine.log_probabilities(list(rows)))[:, prediction.target].mean()
-    assert answers.f[0] == pytest.approx(by_hand, abs=1e-12)
+    assert answers.probability[0] == pytest.approx(by_hand, abs=1e-12)
 
 
 def test_scores_are_averaged_where_windows_overlap(tiny_model: Any) -> None:

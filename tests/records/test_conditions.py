@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from faithbench.records.conditions import Terms, differing, say_field, say_value, terms_of
-from faithbench.records.store import Stored
+from faithbench.records.conditions import Conditions, conditions_of, differing, say_field, say_value
+from faithbench.records.store import StoredRecord
 from tests.support.stores import store
 
 
-def terms(folder: Path, stem: str = "lime-11111111", **changes: object) -> Terms:
+def terms(folder: Path, stem: str = "lime-11111111", **changes: object) -> Conditions:
     from faithbench.records.record import read
 
     path = store(folder, stem, {"aopc": [0.1, 0.2]}, **changes)
-    stored = Stored(path, read(path))
-    assert stored.terms == terms_of(stored.record, stored.rows)
+    stored = StoredRecord(path, read(path))
+    assert stored.terms == conditions_of(stored.record, stored.rows)
     return stored.terms
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.records.rows import Row, to_header, to_line
+from faithbench.records.rows import ResultRow, to_header, to_line
 from tests.support.builders import HEAD, KEY, LINE, row
 
 
@@ -45,9 +45,9 @@ def test_unusable_numbers_are_refused(parts: dict[str, Any], message: str) -> No
 def test_rows_are_closed_and_frozen() -> None:
     facts = msgspec.structs.asdict(row())
     with pytest.raises(msgspec.ValidationError, match="1 scores for 2 tokens"):
-        msgspec.convert({**facts, "scores": [1.0]}, Row)
+        msgspec.convert({**facts, "scores": [1.0]}, ResultRow)
     with pytest.raises(msgspec.ValidationError, match="unknown field `words`"):
-        msgspec.convert({**facts, "words": []}, Row)
+        msgspec.convert({**facts, "words": []}, ResultRow)
     with pytest.raises(AttributeError, match="immutable"):
         row().target = 2
     assert row().by_seed is not row().by_seed

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.records.store import meant_by, stored_records, telling_labels
+from faithbench.records.store import matching, stored_records, telling_labels
 from tests.support.stores import store
 
 VALUES = {"aopc": [0.1, 0.2]}
@@ -26,7 +26,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def stems(word: str, results: Path) -> list[str]:
-    return [s.path.stem for s in meant_by(word, stored_records(results, "sst2"), "there")]
+    return [s.path.stem for s in matching(word, stored_records(results, "sst2"), "there")]
 
 
 def complaint(word: str, results: Path) -> str:
@@ -48,7 +48,7 @@ def test_renamed_files_are_told_apart_by_settings(results: Path) -> None:
         path.rename(path.with_name(f"mine-{path.name}"))
     assert len(stems("lime", results)) == 2
     assert stems("lime:samples=1000", results) == ["mine-lime-11111111"]
-    assert telling_labels(meant_by("lime", stored_records(results, "sst2"), "")) == [
+    assert telling_labels(matching("lime", stored_records(results, "sst2"), "")) == [
         "lime:samples=1000", "lime:samples=20",
     ]  # fmt: skip
 
@@ -97,7 +97,7 @@ def test_hidden_folders_hold_no_records(results: Path) -> None:
 
 
 def test_rows_are_checked(results: Path) -> None:
-    (stored,) = meant_by("random", stored_records(results, "sst2"), "there")
+    (stored,) = matching("random", stored_records(results, "sst2"), "there")
     rows = stored.path.with_name(stored.record.rows.file)
     rows.write_bytes(rows.read_bytes().replace(b"0.1", b"0.9"))
     with pytest.raises(FaithbenchError, match="has sha256"):

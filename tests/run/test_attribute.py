@@ -18,7 +18,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch
 from faithbench.explainers.passes import capture as capturing
 from faithbench.explainers.passes.capture import capture
-from faithbench.explainers.selection import Chosen, find_explainers
+from faithbench.explainers.selection import Selected, find_explainers
 from faithbench.models.model import Model
 from faithbench.run.attribute import attribute, seed_of
 
@@ -35,8 +35,8 @@ class Made:
         return self.scores(batch)
 
 
-def made(scores: Callable[[Batch], torch.Tensor]) -> Chosen:
-    return Chosen("made-up", Made(scores))
+def made(scores: Callable[[Batch], torch.Tensor]) -> Selected:
+    return Selected("made-up", Made(scores))
 
 
 def ascending(batch: Batch) -> torch.Tensor:

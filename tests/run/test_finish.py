@@ -12,7 +12,7 @@ from faithbench.data.dataset import load_dataset
 from faithbench.explainers.selection import find_explainers
 from faithbench.metrics.registry import find_metrics
 from faithbench.records.record import dumps
-from faithbench.records.rows import Row
+from faithbench.records.rows import ResultRow
 from faithbench.records.schema import Record, TimingFacts
 from faithbench.run.finish import make_record
 from faithbench.run.job import Cell, Job
@@ -36,7 +36,7 @@ def make(tmp_path: Path, tiny_model: Any) -> Any:
         row("c", target=0, label=0, values={"aopc": 0.1, "lodds": -4.5}, forwards=2, backwards=1),
     ]
 
-    def build(rows: list[Row] = rows, **changes: Any) -> Record:
+    def build(rows: list[ResultRow] = rows, **changes: Any) -> Record:
         cell = Cell(replace(job, **changes), job.explainers[0])
         return make_record(
             cell=cell,

@@ -122,12 +122,14 @@ def test_rows_of_the_full_table(tokenizer: Any) -> None:
     (full,) = predictions(engine, [attribution.encoding])
     before = engine.distinct
     (scored,) = score(
-        engine, [attribution], [full.log_f], case_metrics(find_metrics("all")), "mask"
+        engine, [attribution], [full.log_probability], case_metrics(find_metrics("all")), "mask"
     )
     assert scored.rows_asked == 9 + 9 + 5 + 5 + 20 + 1 + 1 + 1 + 10
     assert scored.distinct_rows == 9 + 3 + 1 + 1 + 1 + 9 == 24
     assert engine.distinct - before == 24
-    alone = [score(Engine(model), [attribution], [full.log_f], [m], "mask")[0] for m in ALL]
+    alone = [
+        score(Engine(model), [attribution], [full.log_probability], [m], "mask")[0] for m in ALL
+    ]
     assert [a.distinct_rows for a in alone] == [9, 9, 3, 3, 10, 1, 1, 1, 10, 0]
     assert {k: v for a in alone for k, v in a.values.items()} == {
         name: scored.values[name] for name in TABLE
@@ -135,7 +137,11 @@ def test_rows_of_the_full_table(tokenizer: Any) -> None:
     # Another explainer of the same input adds nothing if its ranking is the same.
     again = attribution_of(attribution.encoding, np.array(scores) * 2, 1)
     both = score(
-        engine, [attribution, again], [full.log_f] * 2, case_metrics(find_metrics("all")), "mask"
+        engine,
+        [attribution, again],
+        [full.log_probability] * 2,
+        case_metrics(find_metrics("all")),
+        "mask",
     )
     assert engine.distinct - before == 24
     assert both[0] == both[1] == scored
@@ -151,7 +157,7 @@ def test_no_row_past_the_wave_of_the_flip(flips_at: int, tokenizer: Any) -> None
     assert full.target == 1
     before = engine.asked
     metric = METRICS["flip_fraction"]
-    (scored,) = score(engine, [attribution], [full.log_f], [metric], "mask")
+    (scored,) = score(engine, [attribution], [full.log_probability], [metric], "mask")
     assert scored.values == {"flip_fraction": flips_at / 20}
     waves = math.ceil(flips_at / WAVE)
     assert scored.rows_asked == scored.distinct_rows == waves * WAVE
@@ -164,7 +170,7 @@ def test_waves_run_side_by_side(tokenizer: Any, monkeypatch: pytest.MonkeyPatch)
     engine = Engine(model)
     encodings = [bag_encoding(range(20 - i), f"e{i}") for i in range(3)]
     found = [attribution_of(e, np.zeros(e.erasable.sum()), 1) for e in encodings]
-    full = [p.log_f for p in predictions(engine, encodings)]
+    full = [p.log_probability for p in predictions(engine, encodings)]
     sizes = []
     plain = Engine.log_probabilities
 
@@ -204,7 +210,7 @@ def test_a_metric_gets_the_rows_it_planned(tiny_model: Any, batch_of: Any) -> No
         fact(
             "all",
             lambda c: np.ones((2, len(c.every_score)), dtype=bool),
-            lambda c, a: float(a.log_f[1]),
+            lambda c, a: float(a.log_probability[1]),
         ),
         fact("none", no_rows, lambda c, a: float(len(a.kept))),
         METRICS["aopc"],
@@ -243,15 +249,15 @@ def test_a_metric_sees_the_case(tiny_model: Any, batch_of: Any) -> None:
     found = attributions_of(model, batch)
     bounds = [(0.0, 1.0), None, (0.25, 0.5)]
     score(engine, found, full, [spy], "mask", bounds)
-    for case, attribution, log_f, own in zip(seen, found, full, bounds, strict=True):
+    for case, attribution, log_probability, own in zip(seen, found, full, bounds, strict=True):
         places = np.flatnonzero(attribution.encoding.erasable)
         assert case.scores.tolist() == attribution.scores.tolist()
         assert case.places.tolist() == case.evidence.tolist() == places.tolist()
         assert case.order.tolist() == places[rank(attribution.scores)].tolist()
         assert case.every_score.tolist() == attribution.every_score.tolist()
-        assert (case.log_f, case.bounds, case.gold) == (log_f, own, ())
+        assert (case.log_probability, case.bounds, case.gold) == (log_probability, own, ())
         assert case.n == len(places)
-        assert case.f == pytest.approx(math.exp(log_f))
+        assert case.probability == pytest.approx(math.exp(log_probability))
 
 
 def test_a_predicted_answer_is_evidence_but_not_erasable() -> None:
@@ -261,6 +267,6 @@ def test_a_predicted_answer_is_evidence_but_not_erasable() -> None:
     assert case.places.tolist() == [1, 4, 5]
     assert case.scores.tolist() == [5.0, 2.0, 1.0]
     assert case.evidence.tolist() == [1, 2, 3, 4, 5]
-    assert case.f == pytest.approx(0.25)
+    assert case.probability == pytest.approx(0.25)
     none = case_of(attribution_of(attribution.encoding, np.zeros(5), (0, 0)), 0.0)
     assert none.places.tolist() == [1, 2, 3, 4, 5]

@@ -49,7 +49,7 @@ def explained(model: Model, texts: list[Text]) -> tuple[list[Attribution], list[
         attribution_of(encoding, [s for _, s in text], said.target)
         for encoding, text, said in zip(encodings, texts, full, strict=True)
     ]
-    return found, [said.log_f for said in full]
+    return found, [said.log_probability for said in full]
 
 
 def run(model: Model, texts: list[Text], metrics: Any = EVERY, budget: int = 2048) -> list[Scored]:
@@ -83,7 +83,7 @@ def test_the_budget_of_a_transformer(operator: Any, tiny_model: Any, batch_of: A
     (chosen,) = find_explainers("input-x-gradient")
     said = predictions(Engine(model), batch_of(model, texts).encodings)
     found = attribute(model, chosen, batch_of(model, texts, [p.target for p in said]))
-    full = [p.log_f for p in said]
+    full = [p.log_probability for p in said]
     # The SaLoss code erases special tokens too: deleted, they would leave nothing to read.
     metrics = [m for m in EVERY if (m.name, operator) != ("flip_fraction:variant=saloss", "delete")]
     widest = score(Engine(model), found, full, metrics, operator)
@@ -197,7 +197,11 @@ def test_an_input_of_512_tokens(tokenizer: Any) -> None:
     (said,) = predictions(engine, [encoding])
     before = engine.distinct
     (scored,) = score(
-        engine, [attribution_of(encoding, scores, said.target)], [said.log_f], ALL, "delete"
+        engine,
+        [attribution_of(encoding, scores, said.target)],
+        [said.log_probability],
+        ALL,
+        "delete",
     )
     g = WEIGHTS[own] / 64
     assert said.target == 1

@@ -16,7 +16,7 @@ import pytest
 
 import faithbench
 from faithbench.submissions.check import Checks, check_submission
-from faithbench.submissions.measure import Bench
+from faithbench.submissions.measure import Setup
 from tests.support.submissions import N
 
 Change = Callable[[dict[str, Any]], object]
@@ -34,7 +34,7 @@ def kept(tmp_path_factory: Any) -> Path:
 
 
 @pytest.fixture
-def in_full(bench: Bench, kept: Path) -> Checks:
+def in_full(bench: Setup, kept: Path) -> Checks:
     return Checks(None, kept, N, lambda data, name, revision: bench)
 
 

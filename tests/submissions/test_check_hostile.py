@@ -10,7 +10,7 @@ import pytest
 from faithbench.core.errors import FaithbenchError
 from faithbench.submissions.check import Checks, check_submission
 from faithbench.submissions.layout import check_name
-from faithbench.submissions.measure import Bench
+from faithbench.submissions.measure import Setup
 from tests.support.hostile_submissions import NAMES, Hostile, hostile_files, hostile_records
 
 # These follow from the model and its tokens: they are proved where it is loaded.
@@ -49,7 +49,7 @@ def test_files_and_entries(scored: Path, tmp_path: Path) -> None:
     assert len(cases) > 80
 
 
-def test_records_and_rows(scored: Path, tmp_path: Path, bench: Bench) -> None:
+def test_records_and_rows(scored: Path, tmp_path: Path, bench: Setup) -> None:
     cases = list(hostile_records(scored))
     taken = [c for c in cases if not refused(scored, tmp_path, c, Checks(None, tmp_path))]
     unproved = [name for name, _ in taken if not name.startswith(BY_MODEL)]

@@ -9,14 +9,14 @@ from typing import Any, Final
 from faithbench.explainers.registry import EXPLAINERS
 from faithbench.leaderboard.board import (
     Board,
-    Cell,
+    BoardRow,
     Column,
-    Entrant,
     Family,
     Pair,
     ParetoPoint,
     Ranking,
-    Shown,
+    Score,
+    ShownExample,
     Table,
 )
 
@@ -99,13 +99,13 @@ def _table(
     )  # fmt: skip
 
 
-def _entrant(label: str, power: float, random: Random) -> Entrant:
+def _entrant(label: str, power: float, random: Random) -> BoardRow:
     name, _, setting = label.partition(":")
     family = EXPLAINERS[name].family
     rows = {"perturbation": 40 * (1 + random.random()), "control": 0.0}.get(family, 1.0)
     backwards = 1.0 if family in ("gradient", "relevance") else 0.0
     falls = [0.97 * math.exp(-(0.4 + 2.5 * power) * k / 10) for k in range(10)]
-    return Entrant(
+    return BoardRow(
         label=label, name=name, family=family, package="faithbench", version="0.1.0",
         settings={"seed": 1} if setting else {}, seeds=(0, 1, 2) if "lime" in name else (0,),
         submission=None, records=(f"{name}.json",), seconds=0.002 * (1 + rows),
@@ -136,7 +136,7 @@ def _column(
     ]  # fmt: skip
     letters = _letters([means[label] for label in order]) if tested else [""] * len(order)
     cells = {
-        label: Cell(
+        label: Score(
             mean=round(means[label], 6),
             ci95=(means[label] - 0.03, means[label] + 0.04) if tested else None,
             n=n - 3 * (metric == "tau_loo"), skipped=3 * (metric == "tau_loo"),
@@ -147,7 +147,7 @@ def _column(
         for i, label in enumerate(order)
     }  # fmt: skip
     for label in labels:
-        empty = Cell(mean=None, ci95=None, n=0, skipped=n, letters="", best=False, tie=False)
+        empty = Score(mean=None, ci95=None, n=0, skipped=n, letters="", best=False, tie=False)
         cells.setdefault(label, empty)
     return Column(
         metric=metric, title={"aopc": "AOPC", "lodds": "LOdds"}.get(metric, metric), family=family,
@@ -176,7 +176,7 @@ def _letters(means: list[float]) -> list[str]:
 
 def _shown(
     index: int, task: str, labels: tuple[str, ...], power: dict[str, float], random: Random
-) -> Shown:
+) -> ShownExample:
     n = random.randint(150, 400) if task in LONG else random.randint(8, 40)
     tokens = tuple(random.choice(WORDS) for _ in range(n))
     truth = [random.gauss(0, 0.4) ** 3 for _ in tokens]
@@ -186,7 +186,7 @@ def _shown(
         top = max(map(abs, raw))
         scores[label] = tuple(round(value / top, 4) for value in raw)
     right = index % 4 != 3
-    return Shown(
+    return ShownExample(
         id=f"{task}-{index}", tokens=tokens, said="positive",
         truth="positive" if right else "negative", right=right,
         probability=round(0.6 + 0.4 * random.random(), 4), scores=scores,

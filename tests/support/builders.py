@@ -15,7 +15,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import load_dataset
 from faithbench.data.tasks import Task
 from faithbench.models.model import Model, build_model
-from faithbench.records.rows import Row, make_row
+from faithbench.records.rows import ResultRow, make_row
 
 REVISION = "0123456789" * 4
 ROWS: list[dict[str, Any]] = [
@@ -84,7 +84,7 @@ def complaint(*args: Any, **kwargs: Any) -> str:
     return str(caught.value)
 
 
-def row(example: str = "e1", **parts: Any) -> Row:
+def row(example: str = "e1", **parts: Any) -> ResultRow:
     given: dict[str, Any] = {
         "target": 1,
         "label": 0,

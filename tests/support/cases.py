@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from faithbench.core.types import Answers, Attribution, Case, Encoding, Example, Target
+from faithbench.core.types import Attribution, Case, Encoding, Example, Outputs, Target
 from faithbench.models.model import Model, build_model
 
 CLS, SEP = 2, 3
@@ -25,10 +25,10 @@ def case_of(scores: Sequence[float] | np.ndarray, probability: float = 0.5, **pa
     return Case(own, places, float(np.log(probability)), every, places, **parts)
 
 
-def said(probabilities: Sequence[float], kept: Sequence[bool] | None = None) -> Answers:
+def said(probabilities: Sequence[float], kept: Sequence[bool] | None = None) -> Outputs:
     """Return answers of given probabilities; by default the prediction holds above a half."""
     f = np.asarray(probabilities, dtype=np.float64)
-    return Answers(np.log(f), f > 0.5 if kept is None else np.asarray(kept, dtype=bool))
+    return Outputs(np.log(f), f > 0.5 if kept is None else np.asarray(kept, dtype=bool))
 
 
 def row_encoding(ids: Sequence[int], special: Sequence[int] = (CLS, SEP), **parts: Any) -> Encoding:

@@ -13,24 +13,24 @@ import pytest
 from faithbench.data.dataset import load_dataset
 from faithbench.data.tasks import load_task
 from faithbench.submissions.entry import read_entry
-from faithbench.submissions.measure import Bench, bench_of, score_attributions
+from faithbench.submissions.measure import Setup, score_attributions, setup_of
 from faithbench.submissions.scaffold import new_submission
 
 N = 4
 
 
 @pytest.fixture(scope="session")
-def bench() -> Bench:
+def bench() -> Setup:
     """Four bundled sentences and the bundled model."""
     from faithbench.models.model import load_model
 
     task = load_task("sst2")
     model = load_model("bundled:sst2", labels=task.labels, kind=task.kind, device="cpu")
-    return bench_of(load_dataset(task, source="bundled", limit=N), model)
+    return setup_of(load_dataset(task, source="bundled", limit=N), model)
 
 
 @pytest.fixture(scope="session")
-def scored(tmp_path_factory: Any, bench: Bench) -> Path:
+def scored(tmp_path_factory: Any, bench: Setup) -> Path:
     """A submission of attributions with its record: look, but do not touch."""
     folder = new_submission(tmp_path_factory.mktemp("scored"), "my-w", "attributions")
     path = folder / "scores" / "sst2.jsonl"

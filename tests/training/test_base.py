@@ -117,7 +117,7 @@ def test_a_question_answerer_learns_where_the_answer_is(
     assert card["data"]["train"]["n"] == 28
     assert card["test"] == {"exact_match": 1.0, "f1": 1.0}
     model = load_model(str(out), labels=("answerable",), device="cpu")
-    assert model.heads == ("start_logits", "end_logits")
+    assert model.outputs == ("start_logits", "end_logits")
     assert evaluate(model, splits.test) == card["test"]
 
 

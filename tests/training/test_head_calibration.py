@@ -161,7 +161,11 @@ def run_aopc(model: Model, thresholds: str) -> float:
         (full,) = predictions(engine, [encoding])
         batch = collate(model, [encoding], [full.target], [0])
         (scored,) = score(
-            engine, attribute(model, chosen, batch), [full.log_f], [METRICS["aopc"]], "mask"
+            engine,
+            attribute(model, chosen, batch),
+            [full.log_probability],
+            [METRICS["aopc"]],
+            "mask",
         )
         values.append(scored.values["aopc"])
     return float(np.mean(values))

@@ -12,7 +12,7 @@ from faithbench.data.dataset import Dataset
 from faithbench.models.encoding import encode
 from faithbench.testing import tiny
 from faithbench.training.lessons import (
-    Item,
+    TrainingItem,
     answer_tokens,
     batches,
     class_weights,
@@ -106,7 +106,9 @@ def test_the_learning_rate_rises_then_falls() -> None:
 def test_batches_hold_each_example_once_and_change_with_epoch_and_seed() -> None:
     model = tiny.tiny_model()
     texts = [" ".join(["good"] * (1 + number % 5)) for number in range(11)]
-    items = [Item(encode(model, Example(f"e{n}", text, 0)), (0,)) for n, text in enumerate(texts)]
+    items = [
+        TrainingItem(encode(model, Example(f"e{n}", text, 0)), (0,)) for n, text in enumerate(texts)
+    ]
     fours = Recipe(batch_size=4)
 
     def ids(recipe: Recipe, epoch: int) -> list[list[str]]:
@@ -136,9 +138,9 @@ def questions(examples: tuple[Example, ...]) -> Dataset:
     return Dataset(task, "folder", "train", examples, "", "none", False)
 
 
-def labelled(counts: list[int]) -> list[Item]:
+def labelled(counts: list[int]) -> list[TrainingItem]:
     encoding = encode(tiny.tiny_model(), Example("e", "good", 0))
-    return [Item(encoding, (label,)) for label, n in enumerate(counts) for _ in range(n)]
+    return [TrainingItem(encoding, (label,)) for label, n in enumerate(counts) for _ in range(n)]
 
 
 EXCERPTS_TEXT = "One came. Two went. Three was better. Four stayed. Five left."

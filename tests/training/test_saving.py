@@ -9,13 +9,18 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from faithbench.training.saving import Place, forget_checkpoint, load_checkpoint, save_checkpoint
+from faithbench.training.saving import (
+    TrainingState,
+    forget_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
 
 
 def test_nothing_saved_changes_nothing(tmp_path: Path) -> None:
     network, optimizer = start()
     before = [p.clone() for p in network.parameters()]
-    assert load_checkpoint(tmp_path, dict(network.named_parameters()), optimizer) == Place()
+    assert load_checkpoint(tmp_path, dict(network.named_parameters()), optimizer) == TrainingState()
     assert all(torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))
     assert len(optimizer.state) == 0
 
@@ -25,11 +30,13 @@ def test_a_continued_training_equals_an_uninterrupted_one(tmp_path: Path) -> Non
     train(whole, steady, range(6))
     first, optimizer = start()
     train(first, optimizer, range(3))
-    save_checkpoint(tmp_path, dict(first.named_parameters()), optimizer, Place((0.5, 0.75), 7))
+    save_checkpoint(
+        tmp_path, dict(first.named_parameters()), optimizer, TrainingState((0.5, 0.75), 7)
+    )
     second, restored = start(seed=9)
     assert not torch.equal(second.weight, first.weight)
     found = load_checkpoint(tmp_path, dict(second.named_parameters()), restored)
-    assert found == Place((0.5, 0.75), 7)
+    assert found == TrainingState((0.5, 0.75), 7)
     assert torch.equal(second.weight, first.weight) and torch.equal(second.bias, first.bias)
     train(second, restored, range(3, 6))
     assert torch.equal(second.weight, whole.weight) and torch.equal(second.bias, whole.bias)
@@ -42,7 +49,7 @@ def test_a_continued_training_equals_an_uninterrupted_one(tmp_path: Path) -> Non
 def test_the_file_holds_weights_moments_and_history(tmp_path: Path) -> None:
     network, optimizer = start()
     train(network, optimizer, range(2))
-    save_checkpoint(tmp_path, dict(network.named_parameters()), optimizer, Place((0.25,)))
+    save_checkpoint(tmp_path, dict(network.named_parameters()), optimizer, TrainingState((0.25,)))
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.safetensors"]
     with safe_open(tmp_path / "checkpoint.safetensors", framework="pt") as file:
         assert set(file.keys()) == {
@@ -66,10 +73,10 @@ def test_random_numbers_go_on_where_they_were(tmp_path: Path) -> None:
     parameters = dict(network.named_parameters())
     torch.manual_seed(5)
     torch.rand(3)
-    save_checkpoint(tmp_path, parameters, optimizer, Place((), 3))
+    save_checkpoint(tmp_path, parameters, optimizer, TrainingState((), 3))
     expected = torch.rand(4)
     torch.manual_seed(6)
-    assert load_checkpoint(tmp_path, parameters, optimizer) == Place((), 3)
+    assert load_checkpoint(tmp_path, parameters, optimizer) == TrainingState((), 3)
     assert torch.equal(torch.rand(4), expected)
 
 
@@ -77,7 +84,7 @@ def test_a_weight_without_moments_is_kept_all_the_same(tmp_path: Path) -> None:
     """A part of a network that no batch has used yet has no moments."""
     network, optimizer = start()
     parameters = dict(network.named_parameters())
-    save_checkpoint(tmp_path, parameters, optimizer, Place())
+    save_checkpoint(tmp_path, parameters, optimizer, TrainingState())
     other, restored = start(seed=1)
     load_checkpoint(tmp_path, dict(other.named_parameters()), restored)
     assert torch.equal(other.weight, network.weight)
@@ -90,7 +97,7 @@ def test_the_last_state_is_replaced_whole_or_not_at_all(
     network, optimizer = start()
     parameters = dict(network.named_parameters())
     train(network, optimizer, range(1))
-    save_checkpoint(tmp_path, parameters, optimizer, Place((0.25,)))
+    save_checkpoint(tmp_path, parameters, optimizer, TrainingState((0.25,)))
     kept = network.weight.detach().clone()
     train(network, optimizer, range(1, 2))
 
@@ -101,11 +108,11 @@ def test_the_last_state_is_replaced_whole_or_not_at_all(
     with monkeypatch.context() as patch:
         patch.setattr("safetensors.torch.save_file", killed)
         with pytest.raises(KeyboardInterrupt):
-            save_checkpoint(tmp_path, parameters, optimizer, Place((0.25, 0.5)))
-    assert load_checkpoint(tmp_path, parameters, optimizer) == Place((0.25,))
+            save_checkpoint(tmp_path, parameters, optimizer, TrainingState((0.25, 0.5)))
+    assert load_checkpoint(tmp_path, parameters, optimizer) == TrainingState((0.25,))
     assert torch.equal(network.weight, kept)
-    save_checkpoint(tmp_path, parameters, optimizer, Place((0.25, 0.75)))
-    assert load_checkpoint(tmp_path, parameters, optimizer) == Place((0.25, 0.75))
+    save_checkpoint(tmp_path, parameters, optimizer, TrainingState((0.25, 0.75)))
+    assert load_checkpoint(tmp_path, parameters, optimizer) == TrainingState((0.25, 0.75))
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.safetensors"]
 
 

@@ -51,7 +51,7 @@ def run_attn_lrp(network: PreTrainedModel, batch: Batch) -> Tensor:
     rules = AttnLrpRules()
     with torch.enable_grad(), embedding_leaf(network) as leaf, rules.watch(network), rules:
         out = network(**inputs_of(network, batch.ids, batch.types, batch.attention))
-    chosen = out[batch.head].gather(1, batch.targets[:, None]).sum()
+    chosen = out[batch.output].gather(1, batch.targets[:, None]).sum()
     (gradient,) = torch.autograd.grad(chosen, leaf[0])
     return (leaf[0].detach() * gradient).sum(dim=-1)
 

@@ -99,7 +99,7 @@ class Recording:
     position: Tensor
 
 
-def record(network: PreTrainedModel, batch: Batch) -> Recording:
+def watch_blocks(network: PreTrainedModel, batch: Batch) -> Recording:
     """Watch one forward pass of a network with readable attention."""
     recorder = Recorder(int(network.config.num_hidden_layers))
     # The only leaf is the last block's output: no graph exists but that of the classifier.
@@ -111,7 +111,7 @@ def record(network: PreTrainedModel, batch: Batch) -> Recording:
             f"a {network.config.model_type} model has no blocks of attention, projection, residual "
             "and layer norm that can be taken apart; choose a gradient or perturbation explainer"
         )
-    chosen = out[batch.head].gather(1, batch.targets[:, None]).sum()
+    chosen = out[batch.output].gather(1, batch.targets[:, None]).sum()
     (gradient,) = torch.autograd.grad(chosen, recorder.leaf)
     position = gradient.norm(dim=-1).argmax(dim=-1)
     return Recording(tuple(block for block in blocks if block is not None), position)

@@ -52,7 +52,7 @@ def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
             output_hidden_states=True,
         )
         hidden, attentions = readable(network, out)
-        logits: torch.Tensor = out[batch.head]
+        logits: torch.Tensor = out[batch.output]
         chosen = logits.gather(1, batch.targets[:, None]).sum()
         wanted = (leaf[0], *hidden, *attentions)
         gradients = torch.autograd.grad(chosen, wanted)

@@ -80,7 +80,7 @@ def run_deep_lift(
     rules = DeepLiftRules()
     with torch.enable_grad(), embedding_leaf(network, pairs) as leaf, rules.watch(network), rules:
         out = network(**inputs_of(network, ids, types, attention))
-    logits, logits0 = halves(out[batch.head].gather(1, batch.targets.repeat(2)[:, None])[:, 0])
+    logits, logits0 = halves(out[batch.output].gather(1, batch.targets.repeat(2)[:, None])[:, 0])
     (multipliers,) = torch.autograd.grad(logits.sum(), leaf[0])
     x, x0 = halves(pairs)
     scores = (halves(multipliers)[0] * (x - x0)).sum(dim=-1)

@@ -69,7 +69,7 @@ def sum_gradients(
             inputs = (t[rows, :size] for t in (batch.ids, batch.types, batch.attention))
             with torch.enable_grad(), embedding_leaf(network, place(part)[:, :size]) as leaf:
                 logits = (
-                    lean(*inputs) if lean else network(**inputs_of(network, *inputs))[batch.head]
+                    lean(*inputs) if lean else network(**inputs_of(network, *inputs))[batch.output]
                 )
                 chosen = logits.gather(1, batch.targets[rows, None]).sum()
                 (gradient,) = torch.autograd.grad(chosen, leaf[0])
@@ -91,7 +91,9 @@ def target_logits(model: Model, batch: Batch, embeddings: torch.Tensor) -> torch
     """Return the target's logit of each example at the given embeddings."""
     network = model.network
     with torch.no_grad(), embedding_leaf(network, embeddings):
-        logits = network(**inputs_of(network, batch.ids, batch.types, batch.attention))[batch.head]
+        logits = network(**inputs_of(network, batch.ids, batch.types, batch.attention))[
+            batch.output
+        ]
     model.meter.charge(forwards=len(batch.ids))
     found: torch.Tensor = logits.gather(1, batch.targets[:, None]).squeeze(1)
     return found

@@ -79,7 +79,7 @@ class HeadStatistics(Closed):
     calibration: Calibration | None = None
 
 
-def select(
+def masks_at(
     facts: HeadStatistics, xi_syntactic: float, xi_positional: float
 ) -> list[list[list[int]]]:
     """Return the masks [syntactic, positional] of [blocks][heads] (Song et al., Eq. 6-8).
@@ -99,7 +99,7 @@ def select(
     return [syntactic, positional]
 
 
-def choose_heads(
+def named_masks(
     facts: HeadStatistics, thresholds: str, mask: str, seed: int = 0
 ) -> list[list[list[int]]]:
     """Return the head weights [groups][blocks][heads] for named thresholds and a kind of mask."""
@@ -107,7 +107,7 @@ def choose_heads(
         raise FaithbenchError(
             f"thresholds {thresholds!r} are not among {', '.join(sorted(facts.thresholds))}"
         )
-    syntactic, positional = select(facts, *facts.thresholds[thresholds])
+    syntactic, positional = masks_at(facts, *facts.thresholds[thresholds])
     kinds = {
         "both": [syntactic, positional],
         "syntactic": [syntactic],

@@ -63,7 +63,7 @@ def run_relevance(
         )
     hidden, attentions = readable(network, out)
     # Seeding each example's target with 1 is the gradient of the sum of the targets.
-    chosen = out[batch.head].gather(1, batch.targets[:, None]).sum()
+    chosen = out[batch.output].gather(1, batch.targets[:, None]).sum()
     found = torch.autograd.grad(chosen, (*hidden, *attentions), allow_unused=True)
     relevances = [
         torch.zeros_like(t) if r is None else r

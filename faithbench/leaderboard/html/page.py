@@ -7,7 +7,16 @@ from itertools import combinations
 from typing import Any
 
 from faithbench.core.rounding import all_significant, significant
-from faithbench.leaderboard.board import Board, Cell, Column, Entrant, Pair, Ranking, Shown, Table
+from faithbench.leaderboard.board import (
+    Board,
+    BoardRow,
+    Column,
+    Pair,
+    Ranking,
+    Score,
+    ShownExample,
+    Table,
+)
 from faithbench.leaderboard.html.chart_library import chart_library
 from faithbench.leaderboard.html.document import asset, document
 from faithbench.metrics.registry import METRICS
@@ -68,7 +77,7 @@ def _ranking(ranking: Ranking) -> Json:
     }
 
 
-def _entrant(entrant: Entrant) -> Json:
+def _entrant(entrant: BoardRow) -> Json:
     return {
         "label": entrant.label,
         "family": entrant.family,
@@ -96,7 +105,7 @@ def _column(column: Column, labels: list[str]) -> Json:
     }
 
 
-def _cell(cell: Cell | None) -> list[Any] | None:
+def _cell(cell: Score | None) -> list[Any] | None:
     """Return mean, ends of the interval, n, skipped, letters, and 2 for best or 1 for its tie."""
     if cell is None:
         return None
@@ -135,7 +144,7 @@ def _empty(size: int) -> list[float | None]:
     return [None] * size
 
 
-def _shown(shown: Shown, labels: list[str]) -> Json:
+def _shown(shown: ShownExample, labels: list[str]) -> Json:
     """Return an example; scores are hundredths of the strongest."""
     return {
         "id": shown.id,

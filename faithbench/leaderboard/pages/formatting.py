@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from faithbench.core.text import plain
-from faithbench.leaderboard.board import Cell, Column, Table
+from faithbench.leaderboard.board import Column, Score, Table
 
 ARROWS = {True: "↑", False: "↓", None: ""}
 MADE = "made by `faithbench leaderboard build`: change the records, not this file"
@@ -48,14 +48,14 @@ def cost(metric: str, value: float | None) -> str:
     return f"{value:.4g}" if value < 10000 else f"{value:.0f}"
 
 
-def value_of(column: Column, cell: Cell) -> str:
+def value_of(column: Column, cell: Score) -> str:
     """Write a cell's mean."""
     if column.family == "speed":
         return cost(column.metric, cell.mean)
     return number(cell.mean)
 
 
-def interval_of(column: Column, cell: Cell) -> str:
+def interval_of(column: Column, cell: Score) -> str:
     """Write a cell's interval, or nothing where there is none."""
     if cell.ci95 is None:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from faithbench.leaderboard.board import Cell, Column, Table
+from faithbench.leaderboard.board import Column, Score, Table
 from faithbench.leaderboard.pages.formatting import (
     MADE,
     about,
@@ -42,7 +42,7 @@ def grid(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (headers, rule, *rows))
 
 
-def bold(text: str, cell: Cell) -> str:
+def bold(text: str, cell: Score) -> str:
     """Mark the best and those tied with it."""
     return f"**{text}**" if (cell.best or cell.tie) and cell.mean is not None else text
 

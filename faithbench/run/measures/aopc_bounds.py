@@ -17,7 +17,7 @@ from faithbench.core.types import Bools, Encoding, Floats, Ints
 from faithbench.metrics.faithfulness import DECILES
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model
-from faithbench.models.predictions import Prediction, erasable_places, read_answers
+from faithbench.models.predictions import Prediction, erasable_places, evaluate_inputs
 from faithbench.models.windows import erased_rows
 
 WIDTH = 5
@@ -90,10 +90,10 @@ class _Search:
             for erased in sets
         ]
         count = len(rows)
-        answers = read_answers(
+        answers = evaluate_inputs(
             self.engine, rows, [self.encoding] * count, [self.prediction.target] * count
         )
-        return math.exp(self.prediction.log_f) - answers.f
+        return math.exp(self.prediction.log_probability) - answers.probability
 
     def _keep(self, erased: frozenset[int]) -> Bools:
         keep = np.ones(len(self.encoding.ids), dtype=bool)

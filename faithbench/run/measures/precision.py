@@ -8,7 +8,7 @@ from faithbench.data.dataset import Dataset
 from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model
-from faithbench.models.predictions import predictions, read_answers
+from faithbench.models.predictions import evaluate_inputs, predictions
 from faithbench.records.schema import PrecisionFacts
 
 HALVES = ("bf16", "fp16")
@@ -31,9 +31,9 @@ def precision_shift(reference: Model, model: Model, data: Dataset) -> PrecisionF
         ids[np.flatnonzero(encoding.erasable)[::2]] = token
         rows.append([(ids, encoding.types)])
     targets = [p.target for p in said] * 2
-    exact = read_answers(Engine(reference), rows, encodings * 2, targets)
-    found = read_answers(Engine(model), rows, encodings * 2, targets)
-    moved = abs(found.f - exact.f)
+    exact = evaluate_inputs(Engine(reference), rows, encodings * 2, targets)
+    found = evaluate_inputs(Engine(model), rows, encodings * 2, targets)
+    moved = abs(found.probability - exact.probability)
     return PrecisionFacts(
         inputs=len(rows),
         largest_shift=round(float(moved.max()), 6),

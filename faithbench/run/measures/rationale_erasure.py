@@ -35,11 +35,11 @@ def sensitivity(
     found: list[dict[str, list[float | None]]] = []
     for encoding, prediction in zip(encodings, said, strict=True):
         values: list[float | None] = [None]
-        if encoding.example.id in sampled and not cell.chosen.replayed:
+        if encoding.example.id in sampled and not cell.selected.replayed:
             parts = parts_of(encoding)
             seeds = [seed_of(job.seed, encoding.example.id)] * len(parts)
             batch = collate(job.model, parts, [prediction.target] * len(parts), seeds)
-            each = max_sensitivity(job.model, cell.chosen.explainer, batch)
+            each = max_sensitivity(job.model, cell.selected.explainer, batch)
             values = [max((value for value in each if value is not None), default=None)]
         found.append({"max_sensitivity": values})
     return found
@@ -49,7 +49,7 @@ def right_without_rationale(
     job: Job, engine: Engine, encodings: Sequence[Encoding]
 ) -> list[bool | None]:
     """Say whether the label is found with the rationale's tokens erased, if that is wanted."""
-    if not asked(job, "tpr_drop") or len(job.model.heads) > 1:
+    if not asked(job, "tpr_drop") or len(job.model.outputs) > 1:
         return [None] * len(encodings)
     return labels_without_rationale(engine, encodings, job.operator)
 

@@ -164,7 +164,7 @@ def _with_ids(batch: Batch, ids: torch.Tensor) -> Batch:
         for t in (batch.types, batch.attention, batch.erasable, batch.targets)
     )
     seeds = tuple(seed for seed in batch.seeds for _ in range(each))
-    return Batch(tuple(copies), ids, types, attention, erasable, targets, seeds, batch.head)
+    return Batch(tuple(copies), ids, types, attention, erasable, targets, seeds, batch.output)
 
 
 def _embedding(network: PreTrainedModel) -> Any:

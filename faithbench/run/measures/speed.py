@@ -30,7 +30,7 @@ RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
-class Speed:
+class Alone:
     """Seconds of each example of a sample, and the highest memory of all, in bytes."""
 
     seconds: tuple[float, ...]
@@ -60,7 +60,7 @@ def measure_alone(
     encodings: Sequence[Encoding],
     targets: Sequence[Target],
     seed: int,
-) -> Speed:
+) -> Alone:
     """Explain examples one at a time, each from scratch: nothing that others made is reused."""
     calls = [
         partial(_timed, model, explainer, encoding, target, seed)
@@ -69,7 +69,7 @@ def measure_alone(
     calls[0]()  # first calls build copies and kernels
     found = [with_peak(call, model.device) for call in calls]
     peaks = [peak for _, peak in found if peak is not None]
-    return Speed(tuple(seconds for seconds, _ in found), max(peaks, default=None))
+    return Alone(tuple(seconds for seconds, _ in found), max(peaks, default=None))
 
 
 def _timed(

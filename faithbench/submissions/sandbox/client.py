@@ -13,19 +13,26 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import workplace
-from faithbench.core.schema import explain
+from faithbench.core.files import temporary_folder
+from faithbench.core.schema import describe_error
 from faithbench.core.text import readable
 from faithbench.core.types import Encoding, Target
 from faithbench.data.dataset import Dataset
 from faithbench.models.model import Model
-from faithbench.models.weights import Found, locate
+from faithbench.models.weights import Located, locate
 from faithbench.submissions.entry import Entry
 from faithbench.submissions.sandbox.confine import Limits
-from faithbench.submissions.sandbox.messages import Asked, Confined, Failed, Given, Order, Ready
+from faithbench.submissions.sandbox.messages import (
+    Confined,
+    Failed,
+    Question,
+    Ready,
+    Request,
+    Scores,
+)
 from faithbench.submissions.sandbox.process import run_isolated
 
-Line = TypeVar("Line", Confined, Ready, Given, Failed)
+Line = TypeVar("Line", Confined, Ready, Scores, Failed)
 COMMAND = (sys.executable, "-m", "faithbench.submissions.sandbox.worker")
 
 
@@ -52,9 +59,9 @@ class Collected:
             _parsed(line, Ready)
             self.started = time.monotonic()
         else:
-            self._keep(_parsed(line, Given))
+            self._keep(_parsed(line, Scores))
 
-    def _keep(self, given: Given) -> None:
+    def _keep(self, given: Scores) -> None:
         name = readable(given.id, 60)
         if given.id not in self.sizes:
             raise FaithbenchError(f"sent scores of an example {name!r}, which nobody asked for")
@@ -91,8 +98,8 @@ def ask_explainer(
     """Return each example's scores, one list per seed, and the seconds that they took."""
     sizes = {e.example.id: int(e.erasable.sum()) for e in encodings}
     collected = Collected(sizes, len(seeds), on_confined, progress)
-    with workplace() as home:
-        order = Order(
+    with temporary_folder() as home:
+        order = Request(
             file=str(_copied(folder, home)),
             explainer=entry.explainer or "",
             settings=entry.settings,
@@ -103,7 +110,9 @@ def ask_explainer(
             evidence=data.task.evidence,
             weights_sha256=model.weights_sha256,
             examples=tuple(
-                Asked(id=e.example.id, text=e.example.text, text_b=e.example.text_b, target=target)
+                Question(
+                    id=e.example.id, text=e.example.text, text_b=e.example.text_b, target=target
+                )
                 for e, target in zip(encodings, targets, strict=True)
             ),
             seeds=tuple(seeds),
@@ -126,7 +135,7 @@ def _parsed(line: bytes, kind: type[Line]) -> Line:
         return kind.model_validate_json(line, strict=True)
     except ValidationError as error:
         raise FaithbenchError(
-            f"sent a line that is not one of scores ({readable(explain(error))}); "
+            f"sent a line that is not one of scores ({readable(describe_error(error))}); "
             "scores are finite numbers, and only numbers come back"
         ) from error
 
@@ -141,7 +150,7 @@ def _copied(folder: Path, home: Path) -> Path:
     return copy / "explainer.py"
 
 
-def _of_model(found: Found) -> list[Path]:
+def _of_model(found: Located) -> list[Path]:
     """List what a worker must read of a model, without data that may lie beside it."""
     from huggingface_hub.constants import HF_HUB_CACHE
 

@@ -12,7 +12,7 @@ Score = Annotated[float, Field(ge=-1e30, le=1e30)]
 """A score; larger ones would overflow where they are added."""
 
 
-class Asked(Facts):
+class Question(Facts):
     """One example to explain. Its label and its rationale are nobody's business there."""
 
     id: str
@@ -21,7 +21,7 @@ class Asked(Facts):
     target: int | tuple[int, int]
 
 
-class Order(Facts):
+class Request(Facts):
     """All that a worker needs: the explainer, the model, the examples, and its limits.
 
     An explainer that draws at random is asked once under each of `seeds`, others under the first.
@@ -36,7 +36,7 @@ class Order(Facts):
     kind: Literal["classification", "pair", "qa"]
     evidence: Literal["text", "text_b", "both"]
     weights_sha256: str
-    examples: tuple[Asked, ...]
+    examples: tuple[Question, ...]
     seeds: tuple[int, ...]
     readable: tuple[str, ...]
     seconds: int
@@ -57,7 +57,7 @@ class Ready(Facts):
     ready: Literal[True]
 
 
-class Given(Facts):
+class Scores(Facts):
     """The scores of one example, one list per seed; each has a score per erasable token."""
 
     id: str

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import faithbench
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import workplace
+from faithbench.core.files import temporary_folder
 from faithbench.core.text import readable
 from faithbench.submissions.sandbox.confine import MB, Limits
 from faithbench.submissions.sandbox.messages import Confined
@@ -110,7 +110,7 @@ def _listen(
 def enforced_here() -> Confined:
     """Let a process confine itself, and say what holds on this machine."""
     lines: list[bytes] = []
-    with workplace() as home:
+    with temporary_folder() as home:
         command = (sys.executable, "-m", "faithbench.submissions.sandbox.confine")
         run_isolated(command, home, Limits(seconds=60), lines.append)
     return Confined.model_validate_json(lines[0], strict=True)

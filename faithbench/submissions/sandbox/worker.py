@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.submissions.sandbox.confine import Limits, confine
-from faithbench.submissions.sandbox.messages import Confined, Failed, Order, Ready
+from faithbench.submissions.sandbox.messages import Confined, Failed, Ready, Request
 
 if TYPE_CHECKING:
     from faithbench.core.types import Encoding
@@ -28,7 +28,7 @@ Answer = dict[str, Any]
 
 def main(path: str, descriptor: int) -> None:
     """Do what the order in a file says, and send the answers to a descriptor."""
-    order = Order.model_validate_json(Path(path).read_bytes(), strict=True)
+    order = Request.model_validate_json(Path(path).read_bytes(), strict=True)
     limits = Limits(order.seconds, order.memory_mb, file_mb=order.file_mb)
     held = confine(limits, [Path(one) for one in order.readable], Path(path).parent)
     _send(descriptor, Confined(holds=held.holds, missing=held.missing).model_dump())
@@ -44,7 +44,7 @@ def main(path: str, descriptor: int) -> None:
     os._exit(0)
 
 
-def _load(order: Order) -> tuple[Model, list[Encoding]]:
+def _load(order: Request) -> tuple[Model, list[Encoding]]:
     from faithbench.core.types import Example
     from faithbench.models.encoding import encode
     from faithbench.models.model import load_model
@@ -64,7 +64,7 @@ def _load(order: Order) -> tuple[Model, list[Encoding]]:
     ]
 
 
-def _explained(order: Order, model: Model, encodings: list[Encoding]) -> Iterator[Answer]:
+def _explained(order: Request, model: Model, encodings: list[Encoding]) -> Iterator[Answer]:
     """Import the explainer, and explain the examples, those of like length together."""
     from faithbench.models.encoding import collate
     from faithbench.models.engine import engine_of
@@ -92,16 +92,16 @@ def _explained(order: Order, model: Model, encodings: list[Encoding]) -> Iterato
             yield {"id": name, "scores": scores}
 
 
-def _chosen(order: Order) -> Any:
+def _chosen(order: Request) -> Any:
     from faithbench.explainers.registry import plugins_of_file
-    from faithbench.explainers.selection import Chosen, configure, explainer_class
+    from faithbench.explainers.selection import Selected, configure, explainer_class
 
     plugins = {plugin.name: plugin for plugin in plugins_of_file(Path(order.file))}
     if order.explainer not in plugins:
         raise unknown("explainer", order.explainer, plugins)
     kind = explainer_class(plugins[order.explainer])
     settings = {key: str(value) for key, value in order.settings.items()}
-    return Chosen(order.explainer, configure(order.explainer, kind, settings), "submission")
+    return Selected(order.explainer, configure(order.explainer, kind, settings), "submission")
 
 
 def _failure(error: BaseException) -> Answer:

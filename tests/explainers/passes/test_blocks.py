@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.explainers.passes.blocks import record
+from faithbench.explainers.passes.blocks import watch_blocks
 from faithbench.explainers.passes.capture import run_capture
 from faithbench.models.model import build_model
 from tests.support.architectures import ARCHITECTURES
@@ -24,7 +24,7 @@ def test_a_block_holds_what_the_network_computed(
     model = tiny_model(architecture)
     batch = batch_of(model, TEXTS, [0, 1, 0])
     network = model.eager()
-    seen, usual = record(network, batch), run_capture(network, batch)
+    seen, usual = watch_blocks(network, batch), run_capture(network, batch)
     assert len(seen.blocks) == 2
     assert seen.position.tolist() == usual.position.tolist()
     for i, block in enumerate(seen.blocks):
@@ -44,7 +44,7 @@ def test_a_norm_is_linear_but_for_spread_and_bias(
     architecture: str, tiny_model: Any, batch_of: Any
 ) -> None:
     model = tiny_model(architecture)
-    for block in record(model.eager(), batch_of(model, TEXTS)).blocks:
+    for block in watch_blocks(model.eager(), batch_of(model, TEXTS)).blocks:
         for norm in block.norms:
             rebuilt = norm.linear(norm.inputs) / norm.spread() + norm.bias
             torch.testing.assert_close(rebuilt, norm.outputs)
@@ -53,7 +53,7 @@ def test_a_norm_is_linear_but_for_spread_and_bias(
 def test_the_norms_of_gpt2_are_those_that_read_each_sum(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("gpt2")
     inner = model.eager().transformer
-    first, second = record(model.eager(), batch_of(model, TEXTS)).blocks
+    first, second = watch_blocks(model.eager(), batch_of(model, TEXTS)).blocks
     assert [norm.weight is inner.h[0].ln_2.weight for norm in first.norms] == [True, False]
     assert first.norms[1].weight is inner.h[1].ln_1.weight
     assert second.norms[1].weight is inner.ln_f.weight
@@ -64,7 +64,7 @@ def test_the_norms_of_gpt2_are_those_that_read_each_sum(tiny_model: Any, batch_o
 def test_shared_blocks_are_told_apart(tiny_model: Any, batch_of: Any) -> None:
     """ALBERT calls one module for every block."""
     model = tiny_model("albert")
-    first, second = record(model.eager(), batch_of(model, TEXTS)).blocks
+    first, second = watch_blocks(model.eager(), batch_of(model, TEXTS)).blocks
     assert first.call.module is second.call.module
     torch.testing.assert_close(first.call.outputs, second.inputs)
     assert (first.inputs - second.inputs).abs().max() > 0.1
@@ -76,7 +76,7 @@ def test_nothing_is_left_behind(architecture: str, tiny_model: Any, batch_of: An
     network, batch = model.eager(), batch_of(model, TEXTS)
     before = {name: value.clone() for name, value in network.state_dict().items()}
     hooks = count_hooks(network)
-    record(network, batch)
+    watch_blocks(network, batch)
     assert count_hooks(network) == hooks
     assert not any(p.requires_grad or p.grad is not None for p in network.parameters())
     assert not network.training
@@ -90,7 +90,7 @@ def test_hooks_go_when_the_network_fails(tiny_model: Any, batch_of: Any) -> None
     wrong = batch.__class__(**{**batch.__dict__, "ids": batch.ids + 10_000})
     hooks = count_hooks(network)
     with pytest.raises(IndexError):
-        record(network, wrong)
+        watch_blocks(network, wrong)
     assert count_hooks(network) == hooks
 
 
@@ -116,4 +116,4 @@ def test_other_blocks_are_refused(kind: str, tokenizer: Any, batch_of: Any) -> N
     network = getattr(transformers, f"{kind}ForSequenceClassification")(config)
     model = build_model(kind, network, tokenizer, labels=("a", "b"))
     with pytest.raises(FaithbenchError, match=r"no blocks .* choose a gradient"):
-        record(model.eager(), batch_of(model, TEXTS))
+        watch_blocks(model.eager(), batch_of(model, TEXTS))

@@ -18,12 +18,12 @@ from faithbench.explainers.passes.heads import (
     PositionFacts,
     RelationFacts,
     cached_heads,
-    choose_heads,
     count_heads,
     find_heads,
     heads_sha256,
+    masks_at,
+    named_masks,
     read_heads,
-    select,
     write_heads,
 )
 
@@ -72,32 +72,32 @@ def facts(**changes: Any) -> HeadStatistics:
 
 def test_syntactic_heads_are_counted_per_relation_and_either_way() -> None:
     """Above 0.5 for the subject: 0.75 to head; 0.75 back; 0.75 back. Above 0.25: 0.5, 0.375."""
-    syntactic, _ = select(facts(), 0.0, 1.0)
+    syntactic, _ = masks_at(facts(), 0.0, 1.0)
     assert syntactic == [[2, 0, 1], [0, 1, 1]]
 
 
 def test_a_head_on_the_bar_does_not_beat_it() -> None:
     """0.5 is not above 0.5, nor 0.25 above 0.25: head 1 of block 0 is out, and in just below."""
-    assert select(facts(), 0.0, 1.0)[0][0][1] == 0
-    assert select(facts(), -0.0625, 1.0)[0][0][1] == 2
+    assert masks_at(facts(), 0.0, 1.0)[0][0][1] == 0
+    assert masks_at(facts(), -0.0625, 1.0)[0][0][1] == 2
     # With xi 1/8 the bars are 0.625 and 0.375; with 1/4, 0.75 and 0.5.
-    assert select(facts(), 0.125, 1.0)[0] == [[2, 0, 1], [0, 1, 0]]
-    assert select(facts(), 0.25, 1.0)[0] == [[0, 0, 0], [0, 0, 0]]
+    assert masks_at(facts(), 0.125, 1.0)[0] == [[2, 0, 1], [0, 1, 0]]
+    assert masks_at(facts(), 0.25, 1.0)[0] == [[0, 0, 0], [0, 0, 0]]
 
 
 def test_positional_heads_exceed_their_threshold() -> None:
-    assert select(facts(), 1.0, 0.5)[1] == [[0, 1, 0], [1, 0, 0]]
-    assert select(facts(), 1.0, 0.25)[1] == [[0, 1, 1], [1, 0, 0]]
-    assert select(facts(), 1.0, 0.0)[1] == [[1, 1, 1], [1, 0, 1]]
-    assert select(facts(), 1.0, 0.875)[1] == [[0, 0, 0], [0, 0, 0]]
+    assert masks_at(facts(), 1.0, 0.5)[1] == [[0, 1, 0], [1, 0, 0]]
+    assert masks_at(facts(), 1.0, 0.25)[1] == [[0, 1, 1], [1, 0, 0]]
+    assert masks_at(facts(), 1.0, 0.0)[1] == [[1, 1, 1], [1, 0, 1]]
+    assert masks_at(facts(), 1.0, 0.875)[1] == [[0, 0, 0], [0, 0, 0]]
 
 
 def test_masks_by_name() -> None:
     syntactic, positional = [[2, 0, 1], [0, 1, 0]], [[0, 1, 0], [0, 0, 0]]
-    assert choose_heads(facts(), "paper", "both") == [syntactic, positional]
-    assert choose_heads(facts(), "paper", "syntactic") == [syntactic]
-    assert choose_heads(facts(), "paper", "positional") == [positional]
-    assert choose_heads(facts(), "loose", "positional") == [[[0, 1, 1], [1, 0, 0]]]
+    assert named_masks(facts(), "paper", "both") == [syntactic, positional]
+    assert named_masks(facts(), "paper", "syntactic") == [syntactic]
+    assert named_masks(facts(), "paper", "positional") == [positional]
+    assert named_masks(facts(), "loose", "positional") == [[[0, 1, 1], [1, 0, 0]]]
 
 
 def test_a_head_in_both_groups_is_counted_once() -> None:
@@ -107,18 +107,18 @@ def test_a_head_in_both_groups_is_counted_once() -> None:
 
 
 def test_random_mask_has_as_many_heads() -> None:
-    drawn = [choose_heads(facts(), "paper", "random", seed)[0] for seed in range(20)]
+    drawn = [named_masks(facts(), "paper", "random", seed)[0] for seed in range(20)]
     assert {sum(map(sum, mask)) for mask in drawn} == {4}
     assert {weight for mask in drawn for row in mask for weight in row} == {0, 1}
     assert {tuple(map(len, mask)) for mask in drawn} == {(3, 3)}
     assert len({str(mask) for mask in drawn}) > 5
-    assert drawn == [choose_heads(facts(), "paper", "random", seed)[0] for seed in range(20)]
+    assert drawn == [named_masks(facts(), "paper", "random", seed)[0] for seed in range(20)]
 
 
 @pytest.mark.parametrize("mask", ["both", "syntactic", "positional", "random"])
 def test_no_head_is_an_error_that_says_so(mask: str) -> None:
     with pytest.raises(FaithbenchError) as caught:
-        choose_heads(facts(), "none", mask)
+        named_masks(facts(), "none", mask)
     assert str(caught.value) == (
         f"lrp-mask: mask={mask} with thresholds=none selects no head of model 'tiny'; "
         "use thresholds=calibrated or mask=ones"
@@ -127,9 +127,9 @@ def test_no_head_is_an_error_that_says_so(mask: str) -> None:
 
 def test_unknown_names() -> None:
     with pytest.raises(FaithbenchError, match="'strict' are not among loose, none, paper"):
-        choose_heads(facts(), "strict", "both")
+        named_masks(facts(), "strict", "both")
     with pytest.raises(FaithbenchError, match="mask 'all' is not one of both, syntactic, pos"):
-        choose_heads(facts(), "paper", "all")
+        named_masks(facts(), "paper", "all")
 
 
 # The files
@@ -229,7 +229,7 @@ def test_shipped_statistics() -> None:
         matrices += [relation.to_head, relation.to_dependent]
     assert {(len(m), *map(len, m)) for m in matrices} == {(6, 12, 12, 12, 12, 12, 12)}
     assert all(0 <= share <= 1 for m in matrices for row in m for share in row)
-    assert count_heads(choose_heads(shipped, "calibrated", "both")) > 0
+    assert count_heads(named_masks(shipped, "calibrated", "both")) > 0
 
 
 def test_shipped_statistics_belong_to_the_shipped_weights() -> None:
@@ -250,4 +250,4 @@ def test_shipped_thresholds_are_the_best_of_their_grid() -> None:
     assert best.aopc == max(t.aopc for t in trials.values())
     # Every trial counts the heads that its thresholds select.
     for pair, trial in trials.items():
-        assert trial.heads == count_heads(select(shipped, *pair))
+        assert trial.heads == count_heads(masks_at(shipped, *pair))

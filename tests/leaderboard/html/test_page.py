@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.leaderboard.board import Cell, Pair
+from faithbench.leaderboard.board import Pair, Score
 from faithbench.leaderboard.html import page
 from faithbench.leaderboard.html.document import document, embedded
 from faithbench.leaderboard.html.page import overview, table_data
@@ -51,7 +51,7 @@ def test_directions_and_versions_of_a_metric_are_kept() -> None:
 def test_an_explainer_without_a_cell_or_a_value() -> None:
     table = small_board().tables[0]
     column = table.columns[0]
-    empty = Cell(mean=None, ci95=None, n=0, skipped=9, letters="", best=False, tie=False)
+    empty = Score(mean=None, ci95=None, n=0, skipped=9, letters="", best=False, tie=False)
     (first, second, *rest) = (entrant.label for entrant in table.entrants)
     cells = {second: empty, **{label: column.cells[label] for label in rest}}
     one = column.model_copy(update={"cells": cells})

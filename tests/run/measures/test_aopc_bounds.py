@@ -44,7 +44,7 @@ def every_aopc(engine: Engine, encoding: Encoding, said: Prediction, operator: A
             keep[list(order[: top_count(len(places), percent)])] = False
             row = erase_tokens(encoding, keep, operator, engine.model.erasure_id(operator))
             answer = engine.log_probabilities([row])[0, said.target]
-            falls.append(math.exp(said.log_f) - math.exp(answer))
+            falls.append(math.exp(said.log_probability) - math.exp(answer))
         found.append(float(np.mean(falls)))
     return found
 
@@ -111,7 +111,7 @@ def test_the_true_weights_are_at_one_end_and_the_reverse_at_the_other(tokenizer:
     (said,) = predictions(engine, [encoding])
     bounds = aopc_bounds(engine, encoding, said, "mask")
     found = [attribution_of(encoding, s, 1) for s in (weights, -weights, np.zeros(10))]
-    scored = score(engine, found, [said.log_f] * 3, [NAOPC], "mask", [bounds] * 3)
+    scored = score(engine, found, [said.log_probability] * 3, [NAOPC], "mask", [bounds] * 3)
     true, reverse, flat = (s.values["naopc"] for s in scored)
     assert (true, reverse) == pytest.approx((1.0, 0.0), abs=1e-12)
     assert 0.0 < flat < 1.0
@@ -124,7 +124,12 @@ def test_bounds_that_are_equal_leave_nothing_to_measure(tokenizer: Any) -> None:
     low, high = aopc_bounds(engine, encoding, said, "mask")
     assert low == high == pytest.approx(1 / (1 + math.exp(-1)) - 0.5)
     (scored,) = score(
-        engine, [attribution_of(encoding, [1.0], 1)], [said.log_f], [NAOPC], "mask", [(low, high)]
+        engine,
+        [attribution_of(encoding, [1.0], 1)],
+        [said.log_probability],
+        [NAOPC],
+        "mask",
+        [(low, high)],
     )
     assert scored.values == {"naopc": None}
 

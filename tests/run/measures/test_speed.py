@@ -12,9 +12,9 @@ from faithbench.core.types import Batch, Encoding, Example
 from faithbench.explainers.gradient import InputXGradient
 from faithbench.models.encoding import encode
 from faithbench.models.shared_passes import shared
-from faithbench.run.job import spread
+from faithbench.run.job import sample_by_length
 from faithbench.run.measures import speed as memory
-from faithbench.run.measures.speed import Speed, measure_alone, with_peak
+from faithbench.run.measures.speed import Alone, measure_alone, with_peak
 
 
 def encoded(model: Any, *texts: str) -> list[Encoding]:
@@ -24,17 +24,17 @@ def encoded(model: Any, *texts: str) -> list[Encoding]:
 def test_the_sample_is_spread_over_all_lengths(tiny_model: Any) -> None:
     texts = [" ".join(["good"] * n) for n in (9, 1, 5, 7, 3)]
     five = encoded(tiny_model(), *texts)
-    assert [len(e.example.text.split()) for e in spread(five, 3)] == [1, 5, 9]
+    assert [len(e.example.text.split()) for e in sample_by_length(five, 3)] == [1, 5, 9]
     # All five; six of twenty; a quarter of thirty; ten of a hundred.
-    assert [len(spread(five * times)) for times in (1, 4, 6, 20)] == [5, 6, 7, 10]
+    assert [len(sample_by_length(five * times)) for times in (1, 4, 6, 20)] == [5, 6, 7, 10]
 
 
 def test_median_and_interval() -> None:
     """Of two, a drawn median is 1, 2 or 3 with chances 1/4, 1/2, 1/4."""
-    speed = Speed((1.0, 3.0), None)
+    speed = Alone((1.0, 3.0), None)
     assert (speed.median, speed.interval) == (2.0, (1.0, 3.0))
-    assert Speed((0.5,), 7).interval is None
-    wide = Speed(tuple(float(i) for i in range(101)), None)
+    assert Alone((0.5,), 7).interval is None
+    wide = Alone(tuple(float(i) for i in range(101)), None)
     assert wide.median == 50 and wide.interval is not None
     low, high = wide.interval
     # The median of 101 has a standard error of about 1.25 * 29.2 / sqrt(101) * 1.38 = 5.

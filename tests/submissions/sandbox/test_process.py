@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import workplace
+from faithbench.core.files import temporary_folder
 from faithbench.core.text import readable
 from faithbench.submissions.sandbox.confine import Limits
 from faithbench.submissions.sandbox.landlock import landlock_version
@@ -37,7 +37,7 @@ linux = pytest.mark.skipif(not landlock_version(), reason="needs Landlock")
 def run(code: str, limits: Limits = LIMITS, *, confined: bool = True) -> list[str]:
     lines: list[str] = []
     body = CONFINED + code if confined else f"import os, sys\nline = int(sys.argv[1])\n{code}"
-    with workplace() as home:
+    with temporary_folder() as home:
         command = [sys.executable, "-c", body]
         run_isolated(command, home, limits, lambda line: lines.append(line.decode()))
     return lines
@@ -91,7 +91,7 @@ def test_what_the_reader_refuses_ends_the_process() -> None:
     command = [sys.executable, "-c", "import os, sys, time\n"
                "os.write(int(sys.argv[1]), b'x\\n'); time.sleep(60)"]  # fmt: skip
     start = time.monotonic()
-    with workplace() as home, pytest.raises(FaithbenchError, match="no"):
+    with temporary_folder() as home, pytest.raises(FaithbenchError, match="no"):
         run_isolated(command, home, LIMITS, refuse)
     assert time.monotonic() - start < 20
 
@@ -196,7 +196,7 @@ def test_the_environment_holds_no_secret(monkeypatch) -> None:
 
 
 def test_nothing_is_left_of_a_deep_workplace() -> None:
-    with workplace() as home:
+    with temporary_folder() as home:
         deep = "import os\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')"
         run_isolated([sys.executable, "-c", deep], home, LIMITS, lambda line: None)
         kept = home
