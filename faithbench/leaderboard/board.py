@@ -1,12 +1,20 @@
-"""What a leaderboard says, as data: the one thing that every page, table and file is made from."""
+"""The board as data: every page, table and file of the leaderboard is made from it alone.
+
+The docstrings of models are published, as descriptions in `leaderboard.schema.json`: to change one
+is to change that file.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import Final, Literal, NamedTuple
 
 from faithbench.core.schema import Count, Facts
 
 BOARD_SCHEMA: Final = 1
+
+# Schema 1 was published under these names; others may have made code from it.
+_PUBLISHED_NAMES: Final = {"Score": "Cell", "BoardRow": "Entrant", "ShownExample": "Shown"}
 
 Interval = tuple[float, float]
 Family = Literal["faithfulness", "stability", "plausibility", "speed"]
@@ -173,3 +181,12 @@ class Board(Facts):
     tables: tuple[Table, ...]
     rankings: tuple[Ranking, ...]
     pareto: tuple[ParetoPoint, ...]
+
+
+def board_schema() -> str:
+    """Return the JSON schema of a board, with the names under which it was published."""
+    text = json.dumps(Board.model_json_schema())
+    for name, published in _PUBLISHED_NAMES.items():
+        text = text.replace(f'"{name}"', f'"{published}"')
+        text = text.replace(f'"#/$defs/{name}"', f'"#/$defs/{published}"')
+    return json.dumps(json.loads(text), indent=2, sort_keys=True) + "\n"

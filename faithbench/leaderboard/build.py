@@ -12,7 +12,7 @@ from pathlib import Path
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import reason, replace_file
 from faithbench.core.parallel import map_in_processes
-from faithbench.leaderboard.board import Board
+from faithbench.leaderboard.board import Board, board_schema
 from faithbench.leaderboard.gather import digest_of, find_records, groups_in, parts_of
 from faithbench.leaderboard.html.page import render_page
 from faithbench.leaderboard.pages.formatting import MADE
@@ -73,7 +73,7 @@ def render(board: Board) -> Files:
     makers: dict[str, Callable[[], str]] = {
         "index.html": partial(render_page, board),  # the longest work first
         "leaderboard.json": partial(board_json, board),
-        "leaderboard.schema.json": _schema,
+        "leaderboard.schema.json": board_schema,
         "README.md": partial(overview, board),
     }
     for table in board.tables:
@@ -151,10 +151,6 @@ def _check_place(out: Path) -> None:
 def _is_ours(path: Path) -> bool:
     with path.open("rb") as file:
         return MADE.encode() in file.readline()
-
-
-def _schema() -> str:
-    return json.dumps(Board.model_json_schema(), indent=2, sort_keys=True) + "\n"
 
 
 def _compact(data: object) -> str:
