@@ -32,9 +32,9 @@ class WordScores:
 def words_of(encoding: Encoding, scores: Floats) -> WordScores:
     """Join the scores of the erasable tokens, as a row holds them, into those of words.
 
-    A word's score is the sum over its tokens (PROTOCOL, Units). Words without a token of their
-    own have none: those that truncation cut off, and a mark that the tokenizer joined to the
-    word before it.
+    A word's score is the sum over its tokens (docs/protocol.md, Words). Words without a token of
+    their own have none: those that truncation cut off, and a mark that the tokenizer joined to
+    the word before it.
     """
     example = encoding.example
     of_token = encoding.words[encoding.erasable]

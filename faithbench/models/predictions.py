@@ -95,7 +95,7 @@ def classes(engine: Engine, inputs: Sequence[Sequence[TokenRow]]) -> Floats:
 def erasable_places(encoding: Encoding, target: Target) -> Ints:
     """Return the positions that may be erased: the evidence without the predicted answer.
 
-    Erasing the answer itself proves nothing (PROTOCOL, Conventions).
+    Erasing the answer itself proves nothing (docs/protocol.md).
     """
     free = encoding.erasable.copy()
     if not isinstance(target, int) and target != NO_ANSWER:

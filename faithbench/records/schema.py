@@ -80,7 +80,7 @@ class ExplainerFacts(Facts):
 
 
 class ProtocolFacts(Facts):
-    """How tokens were erased, how long texts were read, by which version of the protocol.
+    """How tokens were erased, how long texts were read, by which version of docs/protocol.md.
 
     `encoder` names the sentence encoder that found semantic neighbours, if there was one.
     """

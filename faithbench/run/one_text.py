@@ -51,7 +51,7 @@ def say(labels: Sequence[str], encoding: Encoding, target: Target) -> str:
 
 
 def word_scores(encoding: Encoding, scores: Floats) -> tuple[tuple[str, float], ...]:
-    """Sum token scores per word (the protocol's rule), strongest word first."""
+    """Sum token scores per word (docs/protocol.md, Words), strongest word first."""
     example = encoding.example
     first = len(word_spans(example.text))
     sums: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""The protocol's table of faithfulness, written down a second time: plain, slow, from its text."""
+"""The faithfulness table of docs/protocol.md, written a second time: plain, slow, from its text."""
 
 from __future__ import annotations
 
