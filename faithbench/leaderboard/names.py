@@ -10,7 +10,7 @@ from dataclasses import astuple
 from faithbench.core.files import slug
 from faithbench.core.spec import setting_text
 from faithbench.data.tasks import load_task, task_names
-from faithbench.records.conditions import Conditions, differing, say_field, say_value
+from faithbench.records.conditions import Conditions, describe_field, describe_value, differing
 from faithbench.records.schema import Record
 from faithbench.records.store import StoredRecord
 
@@ -140,7 +140,7 @@ def table_titles(every: Sequence[Conditions]) -> list[str]:
         "; ".join(
             [
                 load_task(t.task).title if t.task in known else t.task,
-                *(f"{say_field(f)} {say_value(t, f)}" for f in _told(t, every)),
+                *(f"{describe_field(f)} {describe_value(t, f)}" for f in _told(t, every)),
             ]
         )
         for t in every

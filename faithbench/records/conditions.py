@@ -1,4 +1,4 @@
-"""On what terms a record was made: only records of the same terms may be compared."""
+"""The conditions of a run: what two records must share to be comparable."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from faithbench.records.rows import ResultRow
 from faithbench.records.schema import Record
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """What two records must share, apart from explainer, seed and versions of metrics.
+    """Everything two records must share, apart from explainer, seeds and versions of metrics.
 
-    `ids` digests the ids of the examples in any order. A model is its weights; its name and the
-    number of examples are kept to speak of them.
+    `ids` is a digest of the example ids, made by `digest_of_ids`. A model is its weights: its
+    name, and the number `n` of examples, are there to be shown and are not compared.
+
+    The one description of them: a job says its conditions before it runs, `conditions_of` reads
+    the same ones back from the record, and the identity of a record is made of them.
     """
 
     task: str
@@ -35,21 +38,8 @@ class Conditions:
     n: int = field(compare=False)
 
 
-_SAID = {
-    "task_version": "task version",
-    "source": "data source",
-    "data_sha256": "data sha256",
-    "ids": "example ids",
-    "weights_sha256": "model weights",
-    "protocol": "protocol version",
-    "erasure_token": "erasure token",
-    "long": "long texts",
-}
-
-
 def conditions_of(record: Record, rows: Sequence[ResultRow]) -> Conditions:
-    """Return the terms of a record and its rows."""
-    ids = json.dumps(sorted(row.id for row in rows)).encode()
+    """Return the conditions under which a record and its rows were made."""
     task, model, protocol = record.task, record.model, record.protocol
     return Conditions(
         task=task.name,
@@ -57,7 +47,7 @@ def conditions_of(record: Record, rows: Sequence[ResultRow]) -> Conditions:
         source=task.source,
         data_sha256=task.data_sha256,
         split=task.split,
-        ids=hashlib.sha256(ids).hexdigest(),
+        ids=digest_of_ids(row.id for row in rows),
         weights_sha256=model.weights_sha256,
         dtype=model.dtype,
         protocol=protocol.version,
@@ -69,23 +59,40 @@ def conditions_of(record: Record, rows: Sequence[ResultRow]) -> Conditions:
     )
 
 
-def differing(terms: Iterable[Conditions]) -> list[str]:
-    """Name the fields in which some of these terms differ."""
-    found = list(terms)
+def digest_of_ids(ids: Iterable[str]) -> str:
+    """Digest the ids of examples, whatever their order: values are paired by id, not by line."""
+    return hashlib.sha256(json.dumps(sorted(ids)).encode()).hexdigest()
+
+
+def differing(conditions: Iterable[Conditions]) -> list[str]:
+    """Return the names of the fields in which some of these conditions differ."""
+    every = list(conditions)
     compared = [f.name for f in fields(Conditions) if f.compare]
-    return [name for name in compared if len({getattr(t, name) for t in found}) > 1]
+    return [name for name in compared if len({getattr(one, name) for one in every}) > 1]
 
 
-def say_field(name: str) -> str:
+_TITLES = {
+    "task_version": "task version",
+    "source": "data source",
+    "data_sha256": "data sha256",
+    "ids": "example ids",
+    "weights_sha256": "model weights",
+    "protocol": "protocol version",
+    "erasure_token": "erasure token",
+    "long": "long texts",
+}
+
+
+def describe_field(name: str) -> str:
     """Return a field's name in words."""
-    return _SAID.get(name, name)
+    return _TITLES.get(name, name)
 
 
-def say_value(terms: Conditions, name: str) -> str:
-    """Return a field's value, digests cut to what a person can compare."""
+def describe_value(conditions: Conditions, name: str) -> str:
+    """Return a field's value in words, digests cut to six characters."""
     if name == "ids":
-        return f"{terms.n} examples, {terms.ids[:6]}"
+        return f"{conditions.n} examples, {conditions.ids[:6]}"
     if name == "weights_sha256":
-        return f"{terms.model}, {terms.weights_sha256[:6]}"
-    value = str(getattr(terms, name))
+        return f"{conditions.model}, {conditions.weights_sha256[:6]}"
+    value = str(getattr(conditions, name))
     return value[:6] if name == "data_sha256" else value

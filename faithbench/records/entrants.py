@@ -11,7 +11,7 @@ from pathlib import Path
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.rounding import decimals
 from faithbench.core.spec import parse_explainers
-from faithbench.records.conditions import Conditions, differing, say_field, say_value
+from faithbench.records.conditions import Conditions, describe_field, describe_value, differing
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import MetricFacts
 from faithbench.records.store import StoredRecord, matching, stored_records
@@ -179,8 +179,8 @@ def _labels(words: Sequence[str], found: Sequence[Sequence[StoredRecord]]) -> li
 
 
 def _listed(fields: Sequence[str]) -> str:
-    return ", ".join(say_field(name) for name in fields)
+    return ", ".join(describe_field(name) for name in fields)
 
 
 def _values(terms: Conditions, fields: Sequence[str]) -> str:
-    return ", ".join(say_value(terms, name) for name in fields)
+    return ", ".join(describe_value(terms, name) for name in fields)

@@ -1,45 +1,80 @@
-"""What a record is about, as a digest: a record of another identity is another file."""
+"""The identity of a record, as a digest: a record of another identity is another file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from faithbench.core.files import digest_of, slug
+from faithbench.core.types import Settings
 from faithbench.metrics.registry import Measure, Metric, find_metrics
+from faithbench.records.conditions import Conditions, conditions_of
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import Record
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Identity:
-    """All that a record is about; `metrics` are names with versions, in the order asked for."""
+    """Everything that decides what a record holds, known before anything is computed.
 
-    task: tuple[str, int, str, str]
-    data: tuple[str, tuple[str, ...]]
-    model: tuple[str, str]
-    explainer: tuple[str, Mapping[str, bool | int | float | str], Mapping[str, str]]
-    metrics: tuple[tuple[str, int], ...]
-    run: tuple[str, tuple[int, ...], str, str | None]
+    `ids` are those of the examples in their order, and `assets` the digests of files that the
+    explainer reads. `metrics` maps each metric to its version, in the order asked for.
+    `encoder` is the sentence encoder that was asked for, None for the one faithbench comes with.
+    """
+
+    conditions: Conditions
+    ids: tuple[str, ...]
+    explainer: str
+    settings: Settings
+    assets: dict[str, str]
+    seeds: tuple[int, ...]
+    metrics: dict[str, int]
+    encoder: str | None
 
     @property
     def digest(self) -> str:
-        """The digest by which files are named."""
-        return digest_of(asdict(self))
+        """The digest that file names are made of."""
+        # The names of all published records depend on this shape, down to "torch." and to the
+        # order of metrics; protocol and erasure token are not in it.
+        run = self.conditions
+        return digest_of(
+            {
+                "task": [run.task, run.task_version, run.source, run.split],
+                "data": [run.data_sha256, self.ids],
+                "model": [run.weights_sha256, f"torch.{run.dtype}"],
+                "explainer": [self.explainer, dict(self.settings), self.assets],
+                "metrics": list(self.metrics.items()),
+                "run": [run.operator, self.seeds, run.long, self.encoder],
+            }
+        )
 
 
 def identity_of(record: Record, rows: Sequence[ResultRow]) -> Identity:
-    """Return the identity of a record that was made with all metrics and the usual encoder."""
-    task, model, explainer = record.task, record.model, record.explainer
+    """Return the identity of a record that was made with `--metrics all` and the usual encoder.
+
+    A record does not say which metrics were asked for and had nothing to store, nor which
+    encoder was asked for: of other runs the digest is another than in the file name.
+    """
     return Identity(
-        task=(task.name, task.version, task.source, task.split),
-        data=(task.data_sha256, tuple(row.id for row in rows)),
-        model=(model.weights_sha256, f"torch.{model.dtype}"),
-        explainer=(explainer.name, explainer.settings, explainer.assets),
-        metrics=tuple((metric.name, _version(metric, record)) for metric in _asked(record)),
-        run=(record.protocol.operator, record.seeds, record.protocol.long, None),
+        conditions=conditions_of(record, rows),
+        ids=tuple(row.id for row in rows),
+        explainer=record.explainer.name,
+        settings=record.explainer.settings,
+        assets=record.explainer.assets,
+        seeds=record.seeds,
+        metrics={metric.name: _version(metric, record) for metric in _metrics_of_all(record)},
+        encoder=None,
     )
+
+
+def run_key(digest: str, *, labels: Sequence[str], chunk: int, budget: int, device: str) -> str:
+    """Digest an identity with all that could move a last bit of the rows.
+
+    That is the explainers of the same run, since they share batches, the sizes of chunks and
+    batches, and the device. Only rows of the same key are continued by a later run.
+    """
+    return digest_of([digest, list(labels), chunk, budget, device])
 
 
 def place_of(record: Record, label: str, digest: str) -> PurePosixPath:
@@ -63,20 +98,22 @@ def model_folder_name(model: str, weights_sha256: str) -> str:
 
 
 def stem_of(label: str, digest: str) -> str:
-    """Return a file name without ending: readable, and unique by its identity."""
+    """Return a file name without ending: a readable label, made unique by the digest."""
     return f"{slug(label)}-{digest[:8]}"
 
 
-def _asked(record: Record) -> list[Metric]:
-    """Return the metrics that `all` asked for: the record's own, and measures of the run."""
-    there = {None, *(["rationale"] if record.task.rationale != "none" else [])}
+def _metrics_of_all(record: Record) -> list[Metric]:
+    """Return the metrics that `all` asked for: those in the record, and measures of the run."""
+    # Some measures are facts of the record (seconds, memory) and leave no entry in its metrics.
+    needs = {None, *(["rationale"] if record.task.rationale != "none" else [])}
     return [
         metric
         for metric in find_metrics("all")
-        if metric.name in record.metrics or (isinstance(metric, Measure) and metric.need in there)
+        if metric.name in record.metrics or (isinstance(metric, Measure) and metric.need in needs)
     ]
 
 
 def _version(metric: Metric, record: Record) -> int:
-    own = record.metrics.get(metric.name)
-    return metric.version if own is None else own.version
+    """Return the version in the record; of a measure without an entry, the current one."""
+    facts = record.metrics.get(metric.name)
+    return metric.version if facts is None else facts.version

@@ -151,7 +151,6 @@ def make_record(
     """Summarise rows and add where they come from."""
     job, chosen = cell.job, cell.selected
     data, model, n = job.data, job.model, len(rows)
-    erasure_token = "" if job.operator == "delete" else model.erasure_token(job.operator)[0]
     return Record(
         schema=1,
         task=TaskFacts(
@@ -171,7 +170,7 @@ def make_record(
             name=model.public_name,
             revision=model.revision,
             weights_sha256=model.weights_sha256,
-            dtype=str(model.dtype).removeprefix("torch."),
+            dtype=job.conditions.dtype,
             accuracy=accuracy_of(rows),
             truncated=truncated,
             labels=model.labels,
@@ -190,7 +189,7 @@ def make_record(
         protocol=ProtocolFacts(
             version=PROTOCOL,
             operator=job.operator,
-            erasure_token=erasure_token,
+            erasure_token=job.conditions.erasure_token,
             long=job.long,
             encoder=encoder,
         ),

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from faithbench.core.erasure import Operator
-from faithbench.core.files import digest_of
 from faithbench.core.types import Encoding
 from faithbench.data.dataset import Dataset
 from faithbench.explainers.protocol import Explainer
@@ -18,8 +17,15 @@ from faithbench.explainers.selection import Selected
 from faithbench.metrics.registry import Metric
 from faithbench.models.encoding import Long
 from faithbench.models.model import Model
-from faithbench.records.identity import Identity, folder_name, model_folder_name, stem_of
-from faithbench.records.schema import PrecisionFacts
+from faithbench.records.conditions import Conditions, digest_of_ids
+from faithbench.records.identity import (
+    Identity,
+    folder_name,
+    model_folder_name,
+    run_key,
+    stem_of,
+)
+from faithbench.records.schema import PROTOCOL, PrecisionFacts
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,28 @@ class Job:
     precision: PrecisionFacts | None = None
     long: Long = "truncate"
 
+    @cached_property
+    def conditions(self) -> Conditions:
+        """The conditions that the records of this job share."""
+        data, model = self.data, self.model
+        deletes = self.operator == "delete"
+        return Conditions(
+            task=data.task.name,
+            task_version=data.task.version,
+            source=data.source,
+            data_sha256=data.sha256,
+            split=data.split,
+            ids=digest_of_ids(example.id for example in data.examples),
+            weights_sha256=model.weights_sha256,
+            dtype=str(model.dtype).removeprefix("torch."),
+            protocol=PROTOCOL,
+            operator=self.operator,
+            erasure_token="" if deletes else model.erasure_token(self.operator)[0],
+            long=self.long,
+            model=model.public_name,
+            n=len(data.examples),
+        )
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -55,22 +83,29 @@ class Cell:
     @cached_property
     def identity(self) -> str:
         """Digest what the record is about; a cell of another identity is another file."""
-        job, data, model = self.job, self.job.data, self.job.model
+        job = self.job
         return Identity(
-            task=(data.task.name, data.task.version, data.source, data.split),
-            data=(data.sha256, tuple(e.id for e in data.examples)),
-            model=(model.weights_sha256, str(model.dtype)),
-            explainer=(self.selected.name, dict(self.selected.settings), self.assets),
-            metrics=tuple((m.name, m.version) for m in job.metrics),
-            run=(job.operator, self.seeds, job.long, job.encoder),
+            conditions=job.conditions,
+            ids=tuple(example.id for example in job.data.examples),
+            explainer=self.selected.name,
+            settings=self.selected.settings,
+            assets=self.assets,
+            seeds=self.seeds,
+            metrics={metric.name: metric.version for metric in job.metrics},
+            encoder=job.encoder,
         ).digest
 
     @cached_property
     def key(self) -> str:
         """Digest, beside the identity, all that could move a last bit: only that may resume."""
         job = self.job
-        company = [chosen.label for chosen in job.explainers]
-        return digest_of([self.identity, company, job.chunk, job.budget, str(job.model.device)])
+        return run_key(
+            self.identity,
+            labels=[chosen.label for chosen in job.explainers],
+            chunk=job.chunk,
+            budget=job.budget,
+            device=str(job.model.device),
+        )
 
     @property
     def seeds(self) -> tuple[int, ...]:

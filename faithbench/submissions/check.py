@@ -14,7 +14,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.records.record import read
 from faithbench.records.rows import ResultRow
-from faithbench.records.rows_file import parse_rows, read_rows
+from faithbench.records.rows_file import read_keyed_rows
 from faithbench.records.schema import Record
 from faithbench.submissions.entry import Entry, read_entry
 from faithbench.submissions.faults import Fault
@@ -151,11 +151,10 @@ def read_record(folder: Path, name: str) -> tuple[Record, tuple[ResultRow, ...],
             f"rows.file is {record.rows.file!r:.60}, expected {beside!r}; "
             "a record's rows lie beside it, under its own name"
         )
-    rows = read_rows(path.with_name(beside), record.rows.sha256)
+    key, rows = read_keyed_rows(path.with_name(beside), record.rows.sha256)
     if not rows:
         raise FaithbenchError(f"rows file {beside} holds no example; measure the submission again")
-    key, _, _ = parse_rows(path, path.with_name(beside).read_bytes())
-    return record, rows, key or ""
+    return record, rows, key
 
 
 def _relative(folder: Path, message: str) -> str:

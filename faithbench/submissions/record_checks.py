@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import digest_of
 from faithbench.data.dataset import Dataset
 from faithbench.metrics.registry import Measure, Metric
-from faithbench.records.identity import identity_of, place_of
+from faithbench.records.identity import identity_of, place_of, run_key
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import PROTOCOL, Record
 from faithbench.records.summary import accuracy_of, cost_facts, metric_facts, tpr_drop_of
@@ -73,7 +72,13 @@ def prove_place(
     wanted = f"records/{place_of(record, entry.name, digest)}.json"
     if file != wanted:
         yield Fault(file, "path", f"its content belongs at {wanted}")
-    expected = digest_of([digest, [entry.name], CHUNK, BUDGET, record.environment.device])
+    expected = run_key(
+        digest,
+        labels=[entry.name],
+        chunk=CHUNK,
+        budget=BUDGET,
+        device=record.environment.device,
+    )
     if key != expected:
         yield Fault(record.rows.file, "key", told(key, expected))
 

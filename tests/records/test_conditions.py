@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from faithbench.records.conditions import Conditions, conditions_of, differing, say_field, say_value
+from faithbench.records.conditions import (
+    Conditions,
+    conditions_of,
+    describe_field,
+    describe_value,
+    differing,
+)
 from faithbench.records.store import StoredRecord
 from tests.support.stores import store
 
@@ -48,8 +54,8 @@ def test_what_differs_is_named(tmp_path: Path) -> None:
 
 def test_values_in_words(tmp_path: Path) -> None:
     one = replace(terms(tmp_path), ids="0123456789", weights_sha256="abcdef01", model="tiny")
-    assert say_value(one, "ids") == "2 examples, 012345"
-    assert say_value(one, "weights_sha256") == "tiny, abcdef"
-    assert say_value(one, "data_sha256") == "000000"
-    assert say_value(one, "split") == "test" and say_field("split") == "split"
-    assert say_field("ids") == "example ids"
+    assert describe_value(one, "ids") == "2 examples, 012345"
+    assert describe_value(one, "weights_sha256") == "tiny, abcdef"
+    assert describe_value(one, "data_sha256") == "000000"
+    assert describe_value(one, "split") == "test" and describe_field("split") == "split"
+    assert describe_field("ids") == "example ids"
