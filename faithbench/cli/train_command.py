@@ -11,11 +11,8 @@ from faithbench.cli.display import progress_on
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import check_writable
 from faithbench.data.dataset import load_dataset
-from faithbench.data.tasks import Task, load_task
+from faithbench.data.tasks import load_task
 from faithbench.run.request import model_for
-
-# What each task's own papers report; accuracy elsewhere.
-_METRICS = {"semeval": "macro_f1", "cola": "matthews"}
 
 
 def train_command(
@@ -47,7 +44,7 @@ def train_command(
     out = out or Path("models") / the_task.name
     check_writable(out, "--out")
     from faithbench.training.fit import fit
-    from faithbench.training.recipe import Recipe, load_splits
+    from faithbench.training.recipe import Recipe, load_splits, usual_metric
 
     splits = load_splits(the_task, source=source, folder=data, limits=limits)
     recipe = Recipe(
@@ -83,11 +80,6 @@ def _numbers(text: str) -> tuple[int, ...]:
             f"--excerpts {text!r} should be numbers of sentences with commas, such as 0,2"
         )
     return tuple(int(part) for part in parts)
-
-
-def usual_metric(task: Task) -> str:
-    """Return the score a task is usually reported by."""
-    return "f1" if task.kind == "qa" else _METRICS.get(task.name, "accuracy")
 
 
 def heads_command(

@@ -150,3 +150,17 @@ class ModelRef(Closed):
 
     name: Text
     revision: str | None = None
+
+
+class PublishedScore(Closed):
+    """A score of the task's test split that a paper or a model card reports.
+
+    `metric` is one of the scores of `models.evaluation`; `note` says in what the data differ from
+    ours.
+    """
+
+    model: Text
+    metric: Text
+    score: Annotated[float, Field(ge=-1, le=1)]
+    source: Text
+    note: str = ""

@@ -16,6 +16,7 @@ from faithbench.data.task_schema import (
     FolderSource,
     HubSource,
     ModelRef,
+    PublishedScore,
     Rationale,
     Source,
     SplitByDigest,
@@ -32,7 +33,8 @@ class Task(Closed):
     """One task file. `evidence` says which text may be erased.
 
     A `rationale_unit` of sentences says that those who marked it thought in them: agreement is
-    then measured on sentences too.
+    then measured on sentences too. `dev_metric` is the score by which training chooses an epoch,
+    where the task's papers report another than the usual one of its kind.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
@@ -44,12 +46,14 @@ class Task(Closed):
     rationale: Rationale = "none"
     rationale_note: str = ""
     rationale_unit: Literal["words", "sentences"] = "words"
+    dev_metric: Text | None = None
     licence: str = ""
     citation: str = ""
     folder: FolderSource | None = None
     hub: HubSource | None = None
     bundled: BundledSource | None = None
     models: dict[Source, ModelRef] = Field(default={})
+    published: tuple[PublishedScore, ...] = ()
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
@@ -74,6 +78,7 @@ _TABLES: dict[str, type[Closed]] = {
     "hub": HubSource,
     "bundled": BundledSource,
     "models": ModelRef,
+    "published": PublishedScore,
 }
 
 

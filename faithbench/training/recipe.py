@@ -70,6 +70,11 @@ def _limited(data: Dataset, limit: int | None) -> Dataset:
     return replace(data, examples=tuple(e for e in data.examples if e.id in kept))
 
 
+def usual_metric(task: Task) -> str:
+    """Return the validation score that chooses the epoch unless another is asked for."""
+    return task.dev_metric or ("f1" if task.kind == "qa" else "accuracy")
+
+
 Progress = Callable[[str, int, int], None]
 
 

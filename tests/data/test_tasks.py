@@ -114,6 +114,7 @@ def test_missing_file_names_it_and_the_tasks_there_are(tmp_path: Path) -> None:
         (', label = "label"', "", "key 'hub': columns must name the hub's column for label"),
         ('"classification"', '"pair"', "expected hub.columns.text_b"),
         ("licence", 'evidence = "both"\nlicence', "expected evidence = 'text'"),
+        ("[hub]", '[[published]]\nmodel = "B"\n[hub]', "key 'published.0.metric' is missing"),
         ("[models.folder]", "[models.bundled]", "models.bundled is given, but the task has no"),
         ("[models.folder]", "[models.cloud]", "key 'models.cloud': expected 'folder', 'hub' or"),
         ('name = "mini"\nversion', 'name = "Mini"\nversion', "key 'name': expected to match"),

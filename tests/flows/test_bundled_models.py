@@ -8,12 +8,11 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from faithbench.cli.train_command import usual_metric
 from faithbench.core.files import file_sha256
 from faithbench.data.tasks import load_task
 from faithbench.models.model import load_model
 from faithbench.models.weights import BASE_NAME, BASE_SHA256, BUNDLED, read_card
-from faithbench.training.card import PUBLISHED
+from faithbench.training.recipe import usual_metric
 
 NAMES = sorted(path.parent.name for path in BUNDLED.glob("*/adapter_model.safetensors"))
 # What each reached on its test split when it was trained, rounded down.
@@ -46,7 +45,7 @@ def test_card(name: str) -> None:
     assert card["recipe"]["method"] == "lora"
     assert card["recipe"]["metric"] == usual_metric(task)
     assert 1 <= len(card["dev_by_epoch"]) <= card["recipe"]["epochs"]
-    assert [p["score"] for p in card["published"]] == [p.score for p in PUBLISHED.get(name, ())]
+    assert card["published"] == [score.model_dump() for score in task.published]
     folder = task.folder
     assert folder is not None
     for split, facts in card["data"].items():

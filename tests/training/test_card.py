@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from faithbench.cli.train_command import usual_metric
 from faithbench.core.types import Answer, Example
 from faithbench.data.dataset import Dataset
-from faithbench.data.tasks import load_task, task_names
-from faithbench.models.evaluation import ANSWER_SCORES, CLASS_SCORES
-from faithbench.training.card import PUBLISHED, majority_scores
+from faithbench.training.card import majority_scores
 from tests.support.builders import make_task
 
 
@@ -36,26 +31,6 @@ def test_no_answer_is_the_majority_of_questions_without_one() -> None:
     assert majority_scores(data, data) == {"exact_match": 0.75, "f1": 0.75}
     only = dataset([answered], kind="qa", labels=["answerable"])
     assert majority_scores(only, only) is None
-
-
-@pytest.mark.parametrize("name", sorted(PUBLISHED))
-def test_published_scores_name_a_task_a_score_and_a_source(name: str) -> None:
-    assert name in task_names()
-    known = ANSWER_SCORES if load_task(name).kind == "qa" else CLASS_SCORES
-    for score in PUBLISHED[name]:
-        assert score.metric in known
-        assert 0 < score.score < 1
-        assert "20" in score.source and score.model
-
-
-def test_the_usual_score_of_a_task() -> None:
-    found = {name: usual_metric(load_task(name)) for name in ("sst2", "semeval", "cola", "squad")}
-    assert found == {
-        "sst2": "accuracy",
-        "semeval": "macro_f1",
-        "cola": "matthews",
-        "squad": "f1",
-    }
 
 
 def labelled(labels: list[int]) -> Dataset:

@@ -10,7 +10,9 @@ import pytest
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Example
 from faithbench.data.dataset import Dataset, load_dataset
-from faithbench.training.recipe import hold_out, load_splits
+from faithbench.data.tasks import load_task, task_names
+from faithbench.models.evaluation import ANSWER_SCORES, CLASS_SCORES
+from faithbench.training.recipe import hold_out, load_splits, usual_metric
 from tests.support.builders import make_task
 
 
@@ -58,6 +60,27 @@ def test_too_few_rows_to_hold_some_out(tmp_path: Path) -> None:
         "task mini has no dev split, and 1 training rows are too few to set some aside; "
         "name a dev split in the task file"
     )
+
+
+@pytest.mark.parametrize("name", task_names())
+def test_scores_named_in_task_files_are_measured(name: str) -> None:
+    task = load_task(name)
+    known = ANSWER_SCORES if task.kind == "qa" else CLASS_SCORES
+    assert usual_metric(task) in known
+    for score in task.published:
+        assert score.metric in known
+        assert 0 < score.score < 1
+        assert "20" in score.source, "a source has a year"
+
+
+def test_the_usual_metric_is_the_task_file_s_or_that_of_its_kind() -> None:
+    names = ("sst2", "semeval", "cola", "squad")
+    assert {name: usual_metric(load_task(name)) for name in names} == {
+        "sst2": "accuracy",
+        "semeval": "macro_f1",
+        "cola": "matthews",
+        "squad": "f1",
+    }
 
 
 def folder_task(root: Path, sizes: dict[str, int]):
