@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from faithbench.core.text import without_controls
 from faithbench.data.tasks import load_task
 from faithbench.metrics.registry import TITLES
 from faithbench.records.comparison import (
@@ -140,8 +140,7 @@ def _examples(entrants: Sequence[Entrant], metric: str, ids: Sequence[str]) -> I
         yield Text(difference.id)
         told = [f"{label} {value:.3f}" for label, value in difference.values.items()]
         yield Text("  " + ", ".join(told))
-        # A terminal would obey control characters.
-        tokens = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", " ".join(difference.tokens))
+        tokens = without_controls(" ".join(difference.tokens))
         line = Text(f"  {tokens}", style="dim")
         line.truncate(WIDTH, overflow="ellipsis")
         yield line

@@ -12,28 +12,27 @@ from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as ProgressBars
 from rich.table import Table
 from rich.text import Text
 
+from faithbench.core.types import Progress
 from faithbench.metrics.registry import TITLES
 from faithbench.records.schema import MetricFacts, Record
 
-Report = Callable[[str, int, int], None]
-
 
 @contextmanager
-def progress_on(console: Console) -> Iterator[Report]:
+def progress_on(console: Console) -> Iterator[Progress]:
     """Yield a reporter: bars on a terminal, a plain line every ten seconds elsewhere."""
     if not console.is_terminal:
         yield _plain_lines(console)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
+    with ProgressBars(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
         known: dict[str, TaskID] = {}
 
         def report(what: str, done: int, total: int) -> None:
@@ -44,7 +43,7 @@ def progress_on(console: Console) -> Iterator[Report]:
         yield report
 
 
-def _plain_lines(console: Console) -> Report:
+def _plain_lines(console: Console) -> Progress:
     last = {"": time.monotonic()}
 
     def report(what: str, done: int, total: int) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from rich.text import Text
 
+from faithbench.core.text import without_controls
 from faithbench.core.types import Encoding, Floats
 from faithbench.data.words import word_spans
 
@@ -20,7 +19,7 @@ def heat_map(encoding: Encoding, scores: Floats) -> Text:
     """
     whole, spans = shaded_spans(encoding, scores)
     # A terminal would obey control characters, and Text would drop some and shift the rest.
-    text = Text(re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", " ", whole))
+    text = Text(without_controls(whole, keep="\t\n"))
     for start, end, strength in spans:
         text.stylize(_shade(strength), start, end)
     return text

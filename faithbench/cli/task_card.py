@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.text import plain
 from faithbench.core.types import Example
 from faithbench.data.dataset import load_dataset, sources
 from faithbench.data.task_schema import Source
@@ -98,9 +98,8 @@ def _row_facts(example: Example) -> Iterator[tuple[str, str]]:
 
 
 def _short(text: str) -> str:
-    # A terminal would obey control characters.
-    plain = re.sub(r"[\x00-\x1f\x7f-\x9f\s]+", " ", text).strip()
-    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 4]} ..."
+    line = plain(text)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 4]} ..."
 
 
 def _table(facts: Iterator[tuple[str, str]]) -> Table:

@@ -10,6 +10,7 @@ import numpy as np
 from faithbench.core.types import Bools, Case, Encoding, Ints
 
 Operator = Literal["mask", "delete", "pad"]
+"""How a token is erased: replaced by the mask token, taken out, or replaced by padding."""
 
 
 def top_count(n: int, percent: float) -> int:

@@ -110,15 +110,26 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def file_sha256(path: Path) -> str:
-    """Digest a file once per process, and again when it has been written since."""
+    """Return the sha256 of a file's bytes as they lie on the disk, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def cached_sha256(path: Path) -> str:
+    """Return a file's sha256, read once per process unless its size or time has changed.
+
+    For weights, which take seconds to read. A small file is better digested afresh: the clock
+    of a file system may not tell two writes of the same moment apart.
+    """
     state = path.stat()
-    return _digest(path, state.st_size, state.st_mtime_ns)
+    return _cached_sha256(path, state.st_size, state.st_mtime_ns)
 
 
 @cache
-def _digest(path: Path, _size: int, _changed: int) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+def _cached_sha256(path: Path, _size: int, _changed: int) -> str:
+    return file_sha256(path)
+
+
+def cache_folder() -> Path:
+    """Return the folder for what can be made again: FAITHBENCH_HOME, or one in ~/.cache."""
+    return Path(os.environ.get("FAITHBENCH_HOME", Path.home() / ".cache" / "faithbench"))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,6 +161,15 @@ class Case:
         """The places by descending score; ties go to the earlier token."""
         return self.places[rank(self.scores)]
 
+
+Progress = Callable[[str, int, int], None]
+"""Called as work goes on: what is being done, how much of it is done, and how much there is."""
+
+Evidence = Literal["text", "text_b", "both"]
+"""Which text of an example may be erased."""
+
+Long = Literal["truncate", "window"]
+"""What becomes of inputs longer than the model's: cut short, or read window by window."""
 
 Settings = Mapping[str, bool | int | float | str]
 

@@ -12,16 +12,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import file_sha256
 from faithbench.core.types import Example
 from faithbench.data.task_schema import SplitByDigest
 from faithbench.data.tasks import Placed
 
 
 def file_digest(path: Path) -> str:
-    """Return the sha256 of a file's bytes as they lie on the disk."""
+    """Return the sha256 of a data file's bytes as they lie on the disk."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_sha256(path)
     except OSError as error:
         raise _unreadable(path, error) from error
 

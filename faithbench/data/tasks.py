@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.schema import Closed
+from faithbench.core.types import Evidence
 from faithbench.data.task_schema import (
     BundledSource,
     FolderSource,
@@ -42,7 +43,7 @@ class Task(Closed):
     title: Text
     kind: Literal["classification", "pair", "qa"]
     labels: tuple[Text, ...] = Field(min_length=1)
-    evidence: Literal["text", "text_b", "both"] = "text"
+    evidence: Evidence = "text"
     rationale: Rationale = "none"
     rationale_note: str = ""
     rationale_unit: Literal["words", "sentences"] = "words"

@@ -10,6 +10,8 @@ import json
 from typing import Final, Literal, NamedTuple
 
 from faithbench.core.schema import Count, Facts
+from faithbench.data.task_schema import Rationale, Source
+from faithbench.metrics.registry import Family
 
 BOARD_SCHEMA: Final = 1
 
@@ -17,7 +19,6 @@ BOARD_SCHEMA: Final = 1
 _PUBLISHED_NAMES: Final = {"Score": "Cell", "BoardRow": "Entrant", "ShownExample": "Shown"}
 
 Interval = tuple[float, float]
-Family = Literal["faithfulness", "stability", "plausibility", "speed"]
 
 
 class Score(Facts):
@@ -125,7 +126,7 @@ class Table(Facts):
     task_version: int
     title: str
     kind: Literal["classification", "pair", "qa"]
-    source: Literal["folder", "hub", "bundled"]
+    source: Source
     split: str
     n: Count
     data_sha256: str
@@ -139,7 +140,7 @@ class Table(Facts):
     operator: str
     erasure_token: str
     long: str
-    rationale: Literal["human", "proxy", "none"]
+    rationale: Rationale
     entrants: tuple[BoardRow, ...]
     columns: tuple[Column, ...]
     shown: tuple[ShownExample, ...]

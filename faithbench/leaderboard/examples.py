@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from faithbench.core.text import without_controls
 from faithbench.leaderboard.board import ShownExample
 from faithbench.leaderboard.gather import Entry, Group
 from faithbench.records.rows import ResultRow
@@ -46,8 +46,8 @@ def _shown(example: str, group: Group, model: Entry, rows: Mapping[str, Rows]) -
     }
     people = [own[c.label] for c in group.contenders if c.is_human and c.label in own]
     return ShownExample(
-        id=_clean(example),
-        tokens=tuple(_clean(token) for token in row.tokens),
+        id=without_controls(example),
+        tokens=tuple(without_controls(token) for token in row.tokens),
         said=_said(record.model.labels, row.target),
         truth=_said(record.model.labels, row.label) if record.task.kind != "qa" else "",
         right=row.right,
@@ -61,14 +61,9 @@ def _said(labels: Sequence[str], target: int | tuple[int, int]) -> str:
     """Name a class; of an answer the rows keep the place in the input, not the words."""
     if isinstance(target, tuple):
         return "answer"
-    return _clean(labels[target]) if 0 <= target < len(labels) else str(target)
+    return without_controls(labels[target]) if 0 <= target < len(labels) else str(target)
 
 
 def _scaled(scores: Sequence[float]) -> tuple[float, ...]:
     largest = max(map(abs, scores)) or 1.0
     return tuple(round(score / largest, 3) + 0.0 for score in scores)
-
-
-def _clean(text: str) -> str:
-    """Replace control characters, and marks that turn the direction of text, by spaces."""
-    return re.sub("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", " ", text)

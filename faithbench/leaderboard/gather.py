@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import file_sha256
 from faithbench.core.types import Floats
 from faithbench.leaderboard.names import labels_of
 from faithbench.records.conditions import Conditions, conditions_of
@@ -97,9 +98,7 @@ def find_records(records: Path, submissions: Path) -> list[PublishedRecord]:
 
 def digest_of(found: Sequence[PublishedRecord]) -> str:
     """Digest what a leaderboard is made from: each record and, through it, its rows."""
-    lines = sorted(
-        f"{hashlib.sha256(one.stored.path.read_bytes()).hexdigest()} {one.place}" for one in found
-    )
+    lines = sorted(f"{file_sha256(one.stored.path)} {one.place}" for one in found)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

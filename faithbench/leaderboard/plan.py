@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import reason
 from faithbench.core.schema import Count, Facts, describe_error
+from faithbench.core.types import Progress
 from faithbench.leaderboard.publish import publish
 from faithbench.run.request import Request, make_job
 
@@ -65,7 +66,7 @@ def run_plan(
     records: Path,
     only: tuple[str, ...],
     say: Say,
-    progress: Callable[[str, int, int], None],
+    progress: Progress,
 ) -> None:
     """Run what has no published record yet, and publish each run as it ends.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import msgspec
 import numpy as np
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import reason, replace_file
+from faithbench.core.files import file_sha256, reason, replace_file
 from faithbench.leaderboard.gather import record_files
 from faithbench.records.record import dumps, read
 from faithbench.records.rows import ResultRow, to_header, to_line
@@ -87,7 +86,7 @@ def _copy(path: Path, target: Path, attributions: int) -> list[Path]:
     if not packed.is_file() or read_bytes(packed) != data:
         replace_file(packed, gzip.compress(data, mtime=0))
         changed.append(packed)
-    digest = hashlib.sha256(packed.read_bytes()).hexdigest()
+    digest = file_sha256(packed)
     facts = RowsFacts(file=packed.name, sha256=digest)
     text = dumps(record.model_copy(update={"rows": facts})).encode()
     if not target.is_file() or target.read_bytes() != text:

@@ -15,8 +15,8 @@ import numpy as np
 
 from faithbench.core.rounding import decimals, significant
 from faithbench.core.types import Floats
-from faithbench.leaderboard.board import Column, Family, Interval, ParetoPoint, Ranking, Table
-from faithbench.metrics.registry import FAMILIES
+from faithbench.leaderboard.board import Column, Interval, ParetoPoint, Ranking, Table
+from faithbench.metrics.registry import FAMILIES, Family
 from faithbench.stats.pairwise import ALPHA
 from faithbench.stats.ranks import average_ranks, rank_test
 from faithbench.stats.summaries import RESAMPLES

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Batch, Encoding, Example, Ints, Target
+from faithbench.core.types import Batch, Encoding, Evidence, Example, Ints, Long, Target
 from faithbench.data.words import word_spans, words_of_tokens
 from faithbench.models.model import Model
 from faithbench.models.windows import cut_windows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-
-Evidence = Literal["text", "text_b", "both"]
-
-
-Long = Literal["truncate", "window"]
 
 
 def encode(

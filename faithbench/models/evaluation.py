@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from faithbench.core.types import Encoding, Example, Floats
+from faithbench.core.types import Encoding, Example, Floats, Progress
 from faithbench.data.dataset import Dataset
 from faithbench.models.answers import best_span, exact_match, overlap_f1, span_text
 from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model
 
-Report = Callable[[str, int, int], None]
 CLASS_SCORES = ("accuracy", "macro_f1", "matthews")
 ANSWER_SCORES = ("exact_match", "f1")
 
@@ -23,12 +22,12 @@ def predict(engine: Engine, encodings: Sequence[Encoding]) -> Floats:
     return engine.log_probabilities([(e.ids, e.types) for e in encodings])
 
 
-def accuracy(model: Model, data: Dataset, progress: Report | None = None) -> float:
+def accuracy(model: Model, data: Dataset, progress: Progress | None = None) -> float:
     """Return the share of examples whose predicted class is their label."""
     return evaluate(model, data, progress)["accuracy"]
 
 
-def evaluate(model: Model, data: Dataset, progress: Report | None = None) -> dict[str, float]:
+def evaluate(model: Model, data: Dataset, progress: Progress | None = None) -> dict[str, float]:
     """Score a model on a split: CLASS_SCORES, or ANSWER_SCORES of a question answerer."""
     if len(model.outputs) > 1:
         return answer_scores(answers_of(model, data, progress), data.examples)
@@ -39,7 +38,7 @@ def evaluate(model: Model, data: Dataset, progress: Report | None = None) -> dic
     return class_scores(found, [e.label for e in data.examples], len(data.task.labels))
 
 
-def answers_of(model: Model, data: Dataset, progress: Report | None = None) -> list[str]:
+def answers_of(model: Model, data: Dataset, progress: Progress | None = None) -> list[str]:
     """Return the predicted answer of each question, "" for none where the task knows none."""
     engine, found = Engine(model), []
     may_be_none = len(data.task.labels) > 1
@@ -82,7 +81,7 @@ def class_scores(found: Sequence[int], gold: Sequence[int], classes: int) -> dic
     }
 
 
-def _chunks(model: Model, data: Dataset, progress: Report | None) -> Iterator[list[Encoding]]:
+def _chunks(model: Model, data: Dataset, progress: Progress | None) -> Iterator[list[Encoding]]:
     """Encode 256 examples at a time, and report once they have been used."""
     for start in range(0, len(data.examples), 256):
         examples = data.examples[start : start + 256]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import parse_json
+from faithbench.core.types import Progress
 from faithbench.models.weights import BASE_NAME, base_folder
 
 TOKENS = 4096
@@ -26,7 +27,7 @@ def embed(
     texts: Sequence[str],
     encoder: str | None = None,
     device: str = "auto",
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> NDArray[np.float32]:
     """Embed texts: the mean of the last states of all tokens, special ones too, at length 1.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import file_sha256
+from faithbench.core.files import cached_sha256
 from faithbench.data.hub import hub_reachable, prepare_offline
 
 BUNDLED = Path(__file__).parents[1] / "data" / "bundled"
@@ -82,7 +82,7 @@ def locate_adapter(adapter: Path) -> Located:
         raise FaithbenchError(
             f"adapter {adapter} has no adapter_model.safetensors; restore it or train it again"
         )
-    found = file_sha256(weights)
+    found = cached_sha256(weights)
     if card.get("adapter_sha256") != found:
         raise FaithbenchError(
             f"adapter {adapter}: checksum {found[:12]}... differs from its card's "
@@ -113,7 +113,7 @@ def base_folder(name: str) -> tuple[Path, str]:
     folder = found.folder or _fetched(name)
     # Old models of the hub have no safetensors; transformers reads theirs without pickle's code.
     files = weight_files(folder) or sorted(folder.glob("pytorch_model*.bin"))
-    sums = [file_sha256(file) for file in files]
+    sums = [cached_sha256(file) for file in files]
     return folder, sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
@@ -135,7 +135,7 @@ def base_encoder() -> Path:
     """
     for folder in (_cached_base(), _packaged_base(), _downloaded_base()):
         if folder is not None:
-            found = file_sha256(folder / "model.safetensors")
+            found = cached_sha256(folder / "model.safetensors")
             if found != BASE_SHA256:
                 raise FaithbenchError(
                     f"base encoder {BASE_NAME}: checksum {found[:12]}... is not "
@@ -191,7 +191,7 @@ def sha256_of_weights(found: Located) -> str:
     files = weight_files(folder)
     if found.adapter is not None:
         files = [*files, found.adapter / "adapter_model.safetensors"]
-    return hashlib.sha256("".join(file_sha256(f) for f in files).encode()).hexdigest()
+    return hashlib.sha256("".join(cached_sha256(f) for f in files).encode()).hexdigest()
 
 
 def _hub_folder(found: Located) -> Path:

@@ -6,7 +6,10 @@ from typing import Final, Literal
 
 from pydantic import Field, field_validator
 
+from faithbench.core.erasure import Operator
 from faithbench.core.schema import Count, Facts
+from faithbench.core.types import Long
+from faithbench.data.task_schema import Rationale, Source
 
 
 class SpanFacts(Facts):
@@ -28,10 +31,10 @@ class TaskFacts(Facts):
     kind: Literal["classification", "pair", "qa"]
     split: str
     n: Count
-    source: Literal["folder", "hub", "bundled"]
+    source: Source
     data_sha256: str
     data_checked: bool
-    rationale: Literal["human", "proxy", "none"]
+    rationale: Rationale
     rationale_share: float | None = None
     spans: SpanFacts | None = None
 
@@ -86,9 +89,9 @@ class ProtocolFacts(Facts):
     """
 
     version: int
-    operator: Literal["mask", "delete", "pad"]
+    operator: Operator
     erasure_token: str
-    long: Literal["truncate", "window"] = "truncate"
+    long: Long = "truncate"
     encoder: str | None = None
 
 

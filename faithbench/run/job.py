@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from faithbench.core.erasure import Operator
-from faithbench.core.types import Encoding
+from faithbench.core.types import Encoding, Long
 from faithbench.data.dataset import Dataset
 from faithbench.explainers.protocol import Explainer
 from faithbench.explainers.selection import Selected
 from faithbench.metrics.registry import Metric
-from faithbench.models.encoding import Long
 from faithbench.models.model import Model
 from faithbench.records.conditions import Conditions, digest_of_ids
 from faithbench.records.identity import (

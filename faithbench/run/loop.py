@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from faithbench.core.files import check_writable
-from faithbench.core.types import Encoding
+from faithbench.core.types import Encoding, Progress
 from faithbench.models.encoding import encode
 from faithbench.models.engine import engine_of
 from faithbench.models.predictions import predictions
@@ -18,8 +18,6 @@ from faithbench.run.chunk import Chunk, batch_of, compute_chunk
 from faithbench.run.finish import Outcome, finish, measure
 from faithbench.run.job import PROBED_EXAMPLES, Cell, Job, partial_path, sample_by_length
 from faithbench.run.neighbours import Nearest
-
-Progress = Callable[[str, int, int], None]
 
 
 def run(job: Job, progress: Progress) -> list[Outcome]:

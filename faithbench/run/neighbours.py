@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faithbench.core.types import Target
+from faithbench.core.types import Progress, Target
 from faithbench.data.dataset import Dataset
 from faithbench.metrics.neighbours import (
     NeighbourKey,
@@ -18,8 +18,6 @@ from faithbench.metrics.neighbours import (
 )
 from faithbench.models.sentence_encoder import embed, encoder_sha256
 from faithbench.models.weights import BASE_NAME
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass

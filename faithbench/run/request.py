@@ -15,7 +15,7 @@ from faithbench.metrics.registry import Metric, Need, find_metrics
 
 if TYPE_CHECKING:
     from faithbench.core.erasure import Operator
-    from faithbench.models.encoding import Long
+    from faithbench.core.types import Long
     from faithbench.models.model import Model
     from faithbench.run.job import Job
 

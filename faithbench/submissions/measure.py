@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faithbench.core.files import temporary_folder
-from faithbench.core.types import Encoding
+from faithbench.core.types import Encoding, Progress
 from faithbench.data.dataset import Dataset
 from faithbench.explainers.selection import Selected
 from faithbench.models.encoding import encode
@@ -26,8 +26,6 @@ from faithbench.submissions.sandbox.client import ask_explainer
 from faithbench.submissions.sandbox.confine import Limits
 from faithbench.submissions.sandbox.messages import Confined
 from faithbench.submissions.score_files import aligned_scores
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

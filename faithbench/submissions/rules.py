@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.files import file_sha256
 from faithbench.core.text import readable
 from faithbench.data.task_schema import Source
 from faithbench.data.tasks import Task, load_task, task_names
@@ -24,7 +24,7 @@ def digests_of(folder: Path, entry: Entry, task: str) -> dict[str, str]:
         names: Sequence[str] = [score_file(folder, task).relative_to(folder).as_posix()]
     else:
         names = [n for n in files_of(folder) if n == "explainer.py" or n.startswith("data/")]
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+    return {name: file_sha256(folder / name) for name in names}
 
 
 def known_task(name: str) -> Task:

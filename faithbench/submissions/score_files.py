@@ -8,19 +8,17 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from pydantic import ValidationError
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.schema import Facts, describe_error
 from faithbench.core.text import readable
-from faithbench.core.types import Encoding, Example
+from faithbench.core.types import Encoding, Evidence, Example
 from faithbench.data.tasks import Task
 from faithbench.data.words import word_spans
 from faithbench.submissions.sandbox.messages import Score
 
-Evidence = Literal["text", "text_b", "both"]
 MOST_BYTES = 64 << 20
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Progress
 from faithbench.data.dataset import Dataset
 from faithbench.models.evaluation import answer_scores, class_scores, evaluate
 from faithbench.models.model import load_model
 from faithbench.training.base import Base
-from faithbench.training.recipe import Progress, Recipe, Splits
+from faithbench.training.recipe import Recipe, Splits
 from faithbench.training.saving import forget_checkpoint
 
 _NOTE = "run.json"

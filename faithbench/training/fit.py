@@ -11,13 +11,14 @@ import torch
 import torch.nn.functional as F
 
 from faithbench.core.errors import unknown
+from faithbench.core.types import Progress
 from faithbench.models.encoding import inputs_of, pad_rows
 from faithbench.models.evaluation import ANSWER_SCORES, CLASS_SCORES, evaluate
 from faithbench.models.model import Model
 from faithbench.training.base import find_base, settle, start_model
 from faithbench.training.card import card_facts, check_same_run, finish_card
 from faithbench.training.lessons import TrainingItem, TrainingSet, batches, make_lesson, schedule
-from faithbench.training.recipe import Progress, Recipe, Splits
+from faithbench.training.recipe import Recipe, Splits
 from faithbench.training.saving import (
     TrainingState,
     load_checkpoint,

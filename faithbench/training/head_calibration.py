@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Attribution, Batch, Encoding
+from faithbench.core.types import Attribution, Batch, Encoding, Progress
 from faithbench.data.dataset import Dataset
 from faithbench.explainers.lrp import relevance_pass, weighted_rollout
 from faithbench.explainers.passes.capture import Capture, capture
@@ -47,7 +47,7 @@ def calibrate(
     model: Model,
     facts: HeadStatistics,
     dev: Dataset,
-    progress: Callable[[str, int, int], None],
+    progress: Progress,
     *,
     step: int = 1,
     chunk: int = 16,

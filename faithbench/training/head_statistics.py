@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Encoding, Example, Ints, Span
+from faithbench.core.types import Encoding, Example, Ints, Progress, Span
 from faithbench.explainers.passes.heads import RELATIONS, PositionFacts, RelationFacts
 from faithbench.models.encoding import collate, encode, inputs_of
 from faithbench.models.model import Model
@@ -60,7 +60,7 @@ def measure(
     model: Model,
     examples: Sequence[Example],
     parse: Parse,
-    progress: Callable[[str, int, int], None],
+    progress: Progress,
     chunk: int = 32,
 ) -> tuple[dict[str, RelationFacts], PositionFacts]:
     """Count, over sentences, how often each head's strongest key is a relation or an offset."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Encoding, Example, Span
+from faithbench.core.types import Encoding, Example, Progress, Span
 from faithbench.data.dataset import Dataset
 from faithbench.data.rationales import overlaps
 from faithbench.data.sentences import sentence_spans
 from faithbench.models.encoding import encode
 from faithbench.models.model import Model
-from faithbench.training.recipe import Progress, Recipe
+from faithbench.training.recipe import Recipe
 
 UNBALANCED = 1.5
 """Classes are weighted once the largest has more than so many times the smallest's rows."""

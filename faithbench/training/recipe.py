@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -73,9 +72,6 @@ def _limited(data: Dataset, limit: int | None) -> Dataset:
 def usual_metric(task: Task) -> str:
     """Return the validation score that chooses the epoch unless another is asked for."""
     return task.dev_metric or ("f1" if task.kind == "qa" else "accuracy")
-
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import file_sha256
 from faithbench.models import weights
 from faithbench.models.weights import Located, base_encoder, locate, sha256_of_weights
 
@@ -196,20 +195,6 @@ def test_the_digest_of_shards_and_of_an_adapter(tmp_path: Path, base: Path) -> N
     assert sha256_of_weights(Located(str(folder), folder=folder)) == sha256(parts.encode())
     found = locate(str(adapter_folder(tmp_path / "a")))
     assert sha256_of_weights(found) == sha256((sha256(BASE) + sha256(ADAPTER)).encode())
-
-
-def test_a_file_is_read_once_until_it_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"a" * 3_000_000)
-    first = file_sha256(path)
-    assert first == sha256(b"a" * 3_000_000)
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", lambda *_: pytest.fail("read it again"))
-        assert file_sha256(path) == first
-    rewrite(path, b"b" * 3_000_000)
-    assert file_sha256(path) == sha256(b"b" * 3_000_000)
 
 
 def sha256(content: bytes) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import cache_folder, file_sha256
 from faithbench.core.schema import Closed
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ def find_heads(model: Model) -> HeadStatistics:
 
 def heads_sha256(model: Model) -> str:
     """Digest the statistics file that a model's masks come from."""
-    return hashlib.sha256(_heads_path(model).read_bytes()).hexdigest()
+    return file_sha256(_heads_path(model))
 
 
 def _heads_path(model: Model) -> Path:
@@ -167,8 +166,7 @@ def _heads_path(model: Model) -> Path:
 
 def cached_heads(model: Model) -> Path:
     """Return where a model's statistics are kept when it has no folder of ours."""
-    home = Path(os.environ.get("FAITHBENCH_HOME", Path.home() / ".cache" / "faithbench"))
-    return home / "heads" / f"{model.weights_sha256[:16]}.json"
+    return cache_folder() / "heads" / f"{model.weights_sha256[:16]}.json"
 
 
 def read_heads(path: Path) -> HeadStatistics:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from importlib.metadata import version
-from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import replace_file
+from faithbench.core.files import cache_folder, replace_file
 
 _NOTICE = """/*! Vega, Vega-Lite and Vega-Embed: Copyright the University of Washington Interactive
 Data Lab and contributors, BSD 3-Clause. With parts of D3: Copyright Mike Bostock, ISC. */
@@ -30,7 +28,7 @@ def chart_library() -> str:
             "the page's charts need vl-convert-python, which is not installed; "
             "run: pip install 'faithbench[page]'"
         ) from error
-    home = Path(os.environ.get("FAITHBENCH_HOME", Path.home() / ".cache" / "faithbench"))
+    home = cache_folder()
     own = hashlib.sha256((_NOTICE + _READY).encode()).hexdigest()[:8]
     kept = home / f"charts-{version('vl-convert-python')}-{own}.js"
     try:

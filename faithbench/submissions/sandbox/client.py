@@ -16,7 +16,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import temporary_folder
 from faithbench.core.schema import describe_error
 from faithbench.core.text import readable
-from faithbench.core.types import Encoding, Target
+from faithbench.core.types import Encoding, Progress, Target
 from faithbench.data.dataset import Dataset
 from faithbench.models.model import Model
 from faithbench.models.weights import Located, locate
@@ -43,7 +43,7 @@ class Collected:
     sizes: Mapping[str, int]
     seeds: int
     on_confined: Callable[[Confined], None]
-    progress: Callable[[str, int, int], None]
+    progress: Progress
     scores: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
     confined: Confined | None = None
     started: float | None = None
@@ -93,7 +93,7 @@ def ask_explainer(
     seeds: Sequence[int],
     limits: Limits,
     on_confined: Callable[[Confined], None],
-    progress: Callable[[str, int, int], None],
+    progress: Progress,
 ) -> tuple[dict[str, tuple[tuple[float, ...], ...]], float]:
     """Return each example's scores, one list per seed, and the seconds that they took."""
     sizes = {e.example.id: int(e.erasable.sum()) for e in encodings}

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from faithbench.core.schema import Facts
+from faithbench.core.types import Evidence
 
 Score = Annotated[float, Field(ge=-1e30, le=1e30)]
 """A score; larger ones would overflow where they are added."""
@@ -34,7 +35,7 @@ class Request(Facts):
     revision: str | None
     labels: tuple[str, ...]
     kind: Literal["classification", "pair", "qa"]
-    evidence: Literal["text", "text_b", "both"]
+    evidence: Evidence
     weights_sha256: str
     examples: tuple[Question, ...]
     seeds: tuple[int, ...]
