@@ -14,6 +14,7 @@ from faithbench.cli.leaderboard import leaderboard_app
 from faithbench.cli.lists import list_app, show_app
 from faithbench.cli.models import heads, train
 from faithbench.cli.options import (
+    Commands,
     DataFolder,
     Device,
     Limit,
@@ -28,6 +29,7 @@ from faithbench.core.errors import FaithbenchError
 
 app = typer.Typer(
     name="faithbench",
+    cls=Commands,
     help="Measure how faithful, stable, plausible and fast explanations of NLP models are.",
     no_args_is_help=True,
     add_completion=False,
@@ -165,12 +167,9 @@ def main() -> None:
     except FaithbenchError as error:
         if os.environ.get("FAITHBENCH_DEBUG"):
             raise
-        typer.secho(f"Error: {error}", err=True, fg="red")
+        kept = f"; {error.kept}" if error.kept else ""
+        typer.secho(f"Error: {error}{kept}", err=True, fg="red")
         sys.exit(1)
-    except SystemExit as stop:
-        if stop.code == 130:  # what Typer makes of Ctrl-C
-            typer.secho("Stopped; the same command continues where it was.", err=True)
-        raise
 
 
 def _show_notes_plainly() -> None:

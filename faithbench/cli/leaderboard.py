@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from faithbench.cli.options import DataFolder, Results
+from faithbench.cli.options import Commands, DataFolder, Results
 
 leaderboard_app = typer.Typer(
-    help="From records to tables, rankings and pages.", no_args_is_help=True
+    cls=Commands, help="From records to tables, rankings and pages.", no_args_is_help=True
 )
 
 Records = Annotated[Path, typer.Option(help="Folder of published records.")]

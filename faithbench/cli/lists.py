@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from faithbench.cli.options import DataFolder, Source
+from faithbench.cli.options import Commands, DataFolder, Source
 
-list_app = typer.Typer(help="List what there is.", no_args_is_help=True)
-show_app = typer.Typer(help="Show one thing in full.", no_args_is_help=True)
+list_app = typer.Typer(cls=Commands, help="List what there is.", no_args_is_help=True)
+show_app = typer.Typer(cls=Commands, help="Show one thing in full.", no_args_is_help=True)
 
 
 @list_app.command("tasks")

@@ -1,26 +1,69 @@
-"""Options that several commands share."""
+"""What several commands share: their options, and what they say after Ctrl-C."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-TaskName = Annotated[str, typer.Option("--task", "-t", help="A task's name, or a .toml file.")]
+from faithbench.core.errors import Interrupted
+
+TaskName = Annotated[
+    str, typer.Option("--task", "-t", help="Name of a task, or a .toml file that describes one.")
+]
 ModelName = Annotated[
     str | None,
-    typer.Option("--model", "-m", help="bundled:<task>, a folder, or a name on the hub."),
+    typer.Option(
+        "--model",
+        "-m",
+        help="bundled:<task>, a folder, or a name on the hub (default: the task's own).",
+    ),
 ]
 DataFolder = Annotated[
     Path | None,
-    typer.Option("--data", envvar="FAITHBENCH_DATA", help="Folder of <task>/<split>.jsonl.gz."),
+    typer.Option(
+        "--data", envvar="FAITHBENCH_DATA", help="Folder that holds <task>/<split>.jsonl.gz."
+    ),
 ]
-Source = Annotated[str, typer.Option(help="Where data come from: auto, folder, hub or bundled.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Source = Annotated[
+    str, typer.Option(help="Where the data come from: auto, folder, hub or bundled.")
+]
+Split = Annotated[str, typer.Option(help="Split of the data: train, dev or test.")]
+Device = Annotated[str, typer.Option(help="Device to compute on: auto, cpu, cuda or mps.")]
 PluginFiles = Annotated[
     list[Path] | None,
-    typer.Option("--plugin", help="A Python file with an explainer of yours; may be repeated."),
+    typer.Option("--plugin", help="Python file that defines an explainer; can be repeated."),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Explain only so many examples.")]
-Results = Annotated[Path, typer.Option(help="Where records are, or go.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Explain at most N examples.")]
+Results = Annotated[Path, typer.Option(help="Folder of the records.")]
+
+_ROWS_KEPT = "finished examples are kept; the same command continues after them"
+_KEPT = {
+    "run": _ROWS_KEPT,
+    "leaderboard run": _ROWS_KEPT,
+    "train": "the same command continues from the last checkpoint, if one was written",
+    "submission regenerate": (
+        "submissions measured so far keep their records; the same command continues with the others"
+    ),
+}
+_NOTHING_KEPT = "nothing is kept; the same command starts from the beginning"
+
+
+class Commands(TyperGroup):
+    """A group of commands that says truthfully what Ctrl-C leaves behind."""
+
+    # The types are Typer's own copy of click's, which it does not export.
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command of the group; after Ctrl-C exit with 130, as shells do."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            # The root's name is that of the script, the others' are typed by the user.
+            groups = [] if ctx.parent is None else [ctx.info_name]
+            command = " ".join([*groups, str(ctx.invoked_subcommand)])
+            counted = isinstance(stop, Interrupted) and command in _KEPT
+            kept = str(stop) if counted else _KEPT.get(command, _NOTHING_KEPT)
+            typer.secho(f"Stopped; {kept}.", err=True)
+            raise typer.Exit(130) from stop

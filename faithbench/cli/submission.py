@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from faithbench.cli.options import DataFolder, Limit, ModelName, Source, TaskName
+from faithbench.cli.options import Commands, DataFolder, Limit, ModelName, Source, TaskName
 
 submission_app = typer.Typer(
-    help="Bring an explainer, or attributions, of your own.", no_args_is_help=True
+    cls=Commands, help="Bring an explainer, or attributions, of your own.", no_args_is_help=True
 )
 
 Folders = Annotated[

@@ -1,13 +1,57 @@
-"""The one error a person is meant to read."""
+"""Errors that a user reads, and what a stopped run keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 
+@dataclass(frozen=True)
+class Kept:
+    """How much of a run is on disk, where the same command will find it again."""
+
+    done: int
+    total: int
+    unit: str = "examples"
+
+    def __str__(self) -> str:
+        if not self.done:
+            return f"none of {self.total} {self.unit} was finished, so nothing is kept"
+        verb = "is" if self.done == 1 else "are"
+        return (
+            f"{self.done} of {self.total} {self.unit} {verb} kept; the same command continues there"
+        )
+
+
 class FaithbenchError(Exception):
-    """Something the user can mend: the message says what was asked, found, and what to do."""
+    """Something the user can fix: the message says what was asked, found, and what to do.
+
+    `kept` is set where a run was stopped by the error.
+    """
+
+    kept: Kept | None = None
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in the middle of a run that can be continued."""
+
+    def __init__(self, kept: Kept) -> None:
+        super().__init__(str(kept))
+        self.kept = kept
+
+
+@contextmanager
+def telling_kept(count: Callable[[], int], total: int, unit: str = "examples") -> Iterator[None]:
+    """Add to an error or Ctrl-C in this block how much of the run is kept by then."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise Interrupted(Kept(count(), total, unit)) from stop
+    except FaithbenchError as error:
+        error.kept = Kept(count(), total, unit)
+        raise
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> FaithbenchError:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.text import readable
 from faithbench.core.types import Attribution, Batch, Target
 from faithbench.explainers.protocol import Explainer
 from faithbench.explainers.selection import Selected
+from faithbench.models.encoding import collate
 from faithbench.models.model import Model
 from faithbench.models.shared_passes import per_output
 
@@ -27,10 +31,25 @@ def explain(explainer: Explainer, model: Model, batch: Batch) -> torch.Tensor:
     return sum(rest, first)
 
 
+@contextmanager
+def naming_failures(name: str, example: Callable[[], str]) -> Iterator[None]:
+    """Turn what an explainer's code raises into one line: explainer, example and error."""
+    try:
+        yield
+    except (FaithbenchError, torch.OutOfMemoryError):
+        raise  # a sentence already, or answered by a smaller batch
+    except Exception as error:
+        raise FaithbenchError(
+            f"explainer {name!r} failed on {example()}: {type(error).__name__}: "
+            f"{readable(str(error)) or 'no message'} (--debug shows the traceback)"
+        ) from error
+
+
 def attribute(model: Model, chosen: Selected, batch: Batch) -> list[Attribution]:
     """Run one explainer on a batch; time it, count its passes and check what it says."""
     before, start = model.meter.total, time.perf_counter()
-    scores = explain(chosen.explainer, model, batch)
+    with naming_failures(chosen.name, lambda: _failing_example(chosen.explainer, model, batch)):
+        scores = explain(chosen.explainer, model, batch)
     if model.device.type == "cuda":
         torch.cuda.synchronize(model.device)
     elapsed = time.perf_counter() - start
@@ -63,6 +82,33 @@ def attribute(model: Model, chosen: Selected, batch: Batch) -> list[Attribution]
             )
         )
     return attributions
+
+
+def _failing_example(explainer: Explainer, model: Model, batch: Batch) -> str:
+    """Find the example a batch failed on by halving it: at most one more batch of work."""
+    rows = range(len(batch.encodings))
+    while len(rows) > 1:
+        half = rows[: len(rows) // 2]
+        rows = half if _fails(explainer, model, batch, half) else rows[len(half) :]
+    names = [encoding.example.id for encoding in batch.encodings]
+    if len(names) == 1 or _fails(explainer, model, batch, rows):
+        return f"example {names[rows[0]]!r}"
+    # It fails on these examples together only, or not every time.
+    return f"a batch of {len(names)} examples ({names[0]!r} to {names[-1]!r})"
+
+
+def _fails(explainer: Explainer, model: Model, batch: Batch, rows: range) -> bool:
+    part = collate(
+        model,
+        [batch.encodings[row] for row in rows],
+        [_target(batch, row) for row in rows],
+        [batch.seeds[row] for row in rows],
+    )
+    try:
+        explain(explainer, model, part)
+    except Exception:  # whatever it raised before, it may raise anything now
+        return True
+    return False
 
 
 def _target(batch: Batch, row: int) -> Target:

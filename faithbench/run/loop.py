@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from faithbench.core.errors import telling_kept
 from faithbench.core.files import check_writable
 from faithbench.core.types import Encoding, Progress
 from faithbench.models.encoding import encode
@@ -38,6 +39,9 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
     engine.forget()
     with ExitStack() as stack:
         files = [stack.enter_context(open_rows(partial_path(cell), cell.key)) for cell in cells]
+        stack.enter_context(
+            telling_kept(lambda: min(len(file.done) for file in files), len(encodings))
+        )
         warm = False
         for number, chunk in enumerate(chunks):
             if any(e.example.id not in file.done for file in files for e in chunk.encodings):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from faithbench.cli import run as run_command
+from faithbench.records.rows_writer import RowsFile
 from tests.support.commands import LIGHT, RUN, Call, Said, complaint, fresh
 from tests.support.stores import store
 
@@ -109,13 +111,68 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     assert last.endswith("FaithbenchError: no task named 'sst3'; did you mean 'sst2'?")
 
 
-def test_ctrl_c_says_how_to_continue(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_request: object) -> None:
-        raise KeyboardInterrupt
+def test_ctrl_c_before_the_first_example(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("faithbench.run.request.load_task", interrupt)
+    assert call(*RUN, "--task", "sst2") == Said(
+        130, "", "Stopped; finished examples are kept; the same command continues after them.\n"
+    )
 
-    monkeypatch.setattr(run_command, "run_command", interrupted)
-    said = call(*RUN, "--task", "sst2")
-    assert said == Said(130, "", "Stopped; the same command continues where it was.\n")
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_in_a_run_counts_what_is_kept(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [*RUN[:3], "--task", "sst2", "--source", "bundled", "--limit", "3", "--batch", "1"]
+    words += ["--metrics", "aopc", "--no-human"]
+    append, calls = RowsFile.append, []
+
+    def interrupted(self: RowsFile, rows: Sequence[Any]) -> None:
+        calls.append(rows)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        append(self, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RowsFile, "append", interrupted)
+        said = call(*words)
+    assert (said.code, said.err) == (
+        130,
+        "Stopped; 2 of 3 examples are kept; the same command continues there.\n",
+    )
+    assert call(*words).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "target", "expected"),
+    [
+        (
+            "compare a b --task sst2",
+            "faithbench.cli.compare.find_entrants",
+            "nothing is kept; the same command starts from the beginning",
+        ),
+        (
+            "train --task sst2",
+            "faithbench.training.recipe.load_splits",
+            "the same command continues from the last checkpoint, if one was written",
+        ),
+        (
+            "leaderboard run",
+            "faithbench.leaderboard.plan.read_plan",
+            "finished examples are kept; the same command continues after them",
+        ),
+        (
+            "leaderboard build",
+            "faithbench.cli.leaderboard_commands.build",
+            "nothing is kept; the same command starts from the beginning",
+        ),
+    ],
+)
+def test_ctrl_c_elsewhere(
+    call: Call, monkeypatch: pytest.MonkeyPatch, words: str, target: str, expected: str
+) -> None:
+    monkeypatch.setattr(target, interrupt)
+    assert call(*words.split()) == Said(130, "", f"Stopped; {expected}.\n")
 
 
 def test_doctor(call: Call) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from faithbench.core.errors import FaithbenchError
 from tests.support.builders import MINI, put
 from tests.support.commands import RUN, Call, complaint
 
@@ -157,3 +158,47 @@ def test_text_of_unknown_characters(call: Call) -> None:
     said = complaint(call("explain", "--text", "\u16a0\u16a1 \u16a2", "--explainer", "random"))
     assert "model 'bundled:sst2' finds only unknown characters in" in said
     assert said.endswith("give a text in the model's language")
+
+
+FAILING = """
+from dataclasses import dataclass
+
+import faithbench
+
+
+@faithbench.explainer("mine")
+@faithbench.per_example
+@dataclass(frozen=True)
+class Mine:
+    def __call__(self, probs, example):
+        if example.id == "b":
+            raise ValueError("no\\nwords")
+        return [1.0] * len(example.tokens)
+"""
+
+
+@pytest.mark.parametrize(
+    ("batch", "kept"),
+    [
+        (1, "1 of 4 examples is kept; the same command continues there"),
+        (16, "none of 4 examples was finished, so nothing is kept"),
+    ],
+)
+def test_a_plugin_that_raises_is_one_line(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int, kept: str
+) -> None:
+    # Examples are explained from short to long: b is the second.
+    texts = {"a": "good", "b": "dull film", "c": "a good film", "d": "a very dull film"}
+    put(tmp_path, [{"id": name, "text": text, "label": 0} for name, text in texts.items()])
+    plugin = tmp_path / f"mine{batch}.py"
+    plugin.write_text(FAILING)
+    words = ["run", "--explainer", "mine", "--plugin", plugin, "--batch", batch]
+    words += ["--task", task_file(tmp_path), "--data", tmp_path, "--metrics", "aopc"]
+    assert complaint(call(*words)) == (
+        "explainer 'mine' failed on example 'b': ValueError: no words (--debug shows the "
+        f"traceback); {kept}"
+    )
+    monkeypatch.setenv("FAITHBENCH_DEBUG", "1")
+    with pytest.raises(FaithbenchError) as caught:
+        call(*words)
+    assert isinstance(caught.value.__cause__, ValueError)

@@ -205,3 +205,47 @@ def test_the_completeness_gap_is_measured_outside_the_clock(tiny_model: Any, bat
     assert all(abs(a.gap) > 1e-6 for a in attribute(model, coarse, batch))
     assert [a.gap for a in attribute(model, other, batch)] == [None, None]
     assert [a.forwards for a in attribute(model, fine, batch)] == [50, 50]
+
+
+def test_the_example_an_explainer_fails_on_is_found_by_halving(
+    tiny_model: Any, batch_of: Any
+) -> None:
+    sizes = []
+
+    def failing(batch: Batch) -> torch.Tensor:
+        sizes.append(len(batch.encodings))
+        if any(encoding.example.id == "e4" for encoding in batch.encodings):
+            raise ZeroDivisionError
+        return ascending(batch)
+
+    model = tiny_model("bert")
+    with pytest.raises(FaithbenchError) as caught:
+        attribute(model, made(failing), batch_of(model, [TEXTS[0]] * 6))
+    assert str(caught.value) == (
+        "explainer 'made-up' failed on example 'e4': ZeroDivisionError: no message "
+        "(--debug shows the traceback)"
+    )
+    assert sizes == [6, 3, 1, 1, 1]  # all; e0 to e2; e3; e4; e4 alone, to be sure
+
+
+def test_a_failure_of_a_whole_batch_names_the_batch(tiny_model: Any, batch_of: Any) -> None:
+    def failing(batch: Batch) -> torch.Tensor:
+        if len(batch.encodings) > 1:
+            raise ValueError("one at a time")
+        return ascending(batch)
+
+    model = tiny_model("bert")
+    with pytest.raises(FaithbenchError, match=r"on a batch of 3 examples \('e0' to 'e2'\): Val"):
+        attribute(model, made(failing), batch_of(model, TEXTS))
+
+
+@pytest.mark.parametrize("error", [FaithbenchError("no"), torch.OutOfMemoryError("no")])
+def test_errors_that_are_answered_elsewhere_pass(
+    tiny_model: Any, batch_of: Any, error: Exception
+) -> None:
+    def failing(batch: Batch) -> torch.Tensor:
+        raise error
+
+    model = tiny_model("bert")
+    with pytest.raises(type(error), match=r"^no$"):
+        attribute(model, made(failing), batch_of(model, TEXTS))

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from faithbench.core.erasure import Operator
-from faithbench.core.types import Encoding
+from faithbench.core.types import Encoding, Target
 from faithbench.data.rationales import without_rationale
 from faithbench.models.encoding import collate
 from faithbench.models.engine import Engine
 from faithbench.models.predictions import Prediction, classes
 from faithbench.models.windows import erased_rows, parts_of
-from faithbench.run.attribute import seed_of
+from faithbench.run.attribute import naming_failures, seed_of
 from faithbench.run.job import Cell, Job, asked
 from faithbench.run.measures.sensitivity import max_sensitivity
 
@@ -36,13 +36,19 @@ def sensitivity(
     for encoding, prediction in zip(encodings, said, strict=True):
         values: list[float | None] = [None]
         if encoding.example.id in sampled and not cell.selected.replayed:
-            parts = parts_of(encoding)
-            seeds = [seed_of(job.seed, encoding.example.id)] * len(parts)
-            batch = collate(job.model, parts, [prediction.target] * len(parts), seeds)
-            each = max_sensitivity(job.model, cell.selected.explainer, batch)
-            values = [max((value for value in each if value is not None), default=None)]
+            values = [_sensitivity(job, cell, encoding, prediction.target)]
         found.append({"max_sensitivity": values})
     return found
+
+
+def _sensitivity(job: Job, cell: Cell, encoding: Encoding, target: Target) -> float | None:
+    parts = parts_of(encoding)
+    seeds = [seed_of(job.seed, encoding.example.id)] * len(parts)
+    batch = collate(job.model, parts, [target] * len(parts), seeds)
+    changed = f"a slightly changed example {encoding.example.id!r}"
+    with naming_failures(cell.selected.name, lambda: changed):
+        each = max_sensitivity(job.model, cell.selected.explainer, batch)
+    return max((value for value in each if value is not None), default=None)
 
 
 def right_without_rationale(

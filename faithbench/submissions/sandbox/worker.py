@@ -107,7 +107,8 @@ def _chosen(order: Request) -> Any:
 def _failure(error: BaseException) -> Answer:
     """Say what went wrong: our own errors are sentences already."""
     said = str(error) if isinstance(error, FaithbenchError) else f"{type(error).__name__}: {error}"
-    if isinstance(error, PermissionError):
+    # What an explainer's own code raises is wrapped in a sentence that names the example.
+    if isinstance(error.__cause__ or error, PermissionError):
         said += "; an explainer may not start processes, use the network or write elsewhere"
     return Failed(error=said[:2000]).model_dump()
 
