@@ -15,9 +15,9 @@ from faithbench.data.tasks import load_task
 from faithbench.metrics.registry import TITLES
 from faithbench.records.comparison import (
     Comparison,
-    _names,
     chosen_metrics,
     compare,
+    metric_names,
     most_different,
 )
 from faithbench.records.entrants import Entrant, find_entrants
@@ -54,7 +54,7 @@ def compare_command(*, explainers: list[str], task: str, results: Path, metrics:
 
 
 def _heading(entrants: Sequence[Entrant]) -> Iterator[Text]:
-    terms = entrants[0].terms
+    terms = entrants[0].conditions
     yield Text.assemble(
         (f"{terms.task} ({terms.source}, {terms.split}, n = {terms.n})", "bold"),
         f"; model {terms.model}, {terms.dtype}; erased by {terms.operator}",
@@ -62,7 +62,7 @@ def _heading(entrants: Sequence[Entrant]) -> Iterator[Text]:
     for entrant in entrants:
         if len(entrant.seeds) > 1:
             yield Text(f"{entrant.label}: mean over seeds {', '.join(map(str, entrant.seeds))}")
-    left = [n for n in _names(entrants) if any(n not in e.metrics for e in entrants)]
+    left = [n for n in metric_names(entrants) if any(n not in e.metrics for e in entrants)]
     if left:
         yield Text(f"not in all records, and left out: {', '.join(left)}", style="dim")
 

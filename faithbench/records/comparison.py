@@ -1,4 +1,7 @@
-"""Compare recorded explainers: summaries, tests of all pairs, and the examples that differ most."""
+"""Compare recorded explainers: summaries, tests of all pairs, and the examples that differ most.
+
+Everything that `faithbench compare` says, as values; printing them is the terminal's business.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from faithbench.stats.tournament import Tournament, tournament
 
 @dataclass(frozen=True)
 class Comparison:
-    """One metric of several explainers: a summary of each, and the tests of all pairs."""
+    """One metric of several explainers: a summary of each by label, and the tests of all pairs."""
 
     metric: str
     facts: MetricFacts
@@ -26,7 +29,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Difference:
-    """An example with its tokens, and what each explainer that has a value scores on it."""
+    """An example with its tokens, and the value of each explainer that has one, by label."""
 
     id: str
     tokens: tuple[str, ...]
@@ -34,12 +37,18 @@ class Difference:
 
     @property
     def spread(self) -> float:
-        """Return how far the highest value is from the lowest."""
+        """The highest value minus the lowest."""
+        # Rounded, so that noise of the subtraction neither orders examples nor tells equal
+        # values apart: values themselves have nine decimals.
         return round(max(self.values.values()) - min(self.values.values()), 12)
 
 
 def compare(metric: str, facts: MetricFacts, table: Mapping[str, Column]) -> Comparison:
-    """Summarise and test one metric, given each explainer's values of the same examples."""
+    """Summarise and test one metric.
+
+    `table` has each explainer's values by label, of the same examples in the same order. The
+    direction of `facts` decides which mean is best; with none, there is no best one.
+    """
     summaries = {label: summarise(values) for label, values in table.items()}
     return Comparison(metric, facts, summaries, tournament(table, facts.higher_is_better))
 
@@ -47,55 +56,64 @@ def compare(metric: str, facts: MetricFacts, table: Mapping[str, Column]) -> Com
 def most_different(
     table: Mapping[str, Column], rows: Sequence[ResultRow], count: int = 10
 ) -> list[Difference]:
-    """Return the examples with the widest spread of values, widest first."""
-    found = []
-    for place, row in enumerate(rows):
-        values = {label: v for label, own in table.items() if (v := own[place]) is not None}
+    """Return at most `count` examples with the widest spread of values, widest first.
+
+    `rows` are those of any one explainer, in the order of the values in `table`. Examples on
+    which fewer than two explainers have a value, or all have the same, are left out; examples
+    of the same spread stay in the order of the rows.
+    """
+    differences = []
+    for index, row in enumerate(rows):
+        by_label = {label: column[index] for label, column in table.items()}
+        values = {label: value for label, value in by_label.items() if value is not None}
         if len(values) > 1:
-            found.append(Difference(row.id, row.tokens, values))
-    found = [difference for difference in found if difference.spread > 0]
-    return sorted(found, key=lambda difference: -difference.spread)[:count]
+            differences.append(Difference(row.id, row.tokens, values))
+    apart = [difference for difference in differences if difference.spread > 0]
+    return sorted(apart, key=lambda difference: -difference.spread)[:count]
 
 
 def chosen_metrics(wanted: Sequence[str], entrants: Sequence[Entrant]) -> list[str]:
-    """Return the metrics to compare: those named, or all that every record has with a value."""
-    every = {name: facts.family for e in entrants for name, facts in e.metrics.items()}
-    known = {name: every[name] for name in _names(entrants)}
-    families = set(known.values())
-    shared = [n for n in known if all(n in e.metrics for e in entrants)]
-    filled = [n for n in shared if any(e.metrics[n].n for e in entrants)]
-    found: list[str] = []
+    """Return the metrics to compare: those that `wanted` names, by name, by family or as `all`.
+
+    A family, or `all`, stands for the metrics that every entrant has and that have a value for
+    at least one. A metric asked for by name must be in every record. Each must have one version.
+    """
+    families = {name: facts.family for e in entrants for name, facts in e.metrics.items()}
+    known, groups = metric_names(entrants), {*families.values(), "all"}
+    shared = [name for name in known if all(name in e.metrics for e in entrants)]
+    filled = [name for name in shared if any(e.metrics[name].n for e in entrants)]
+    chosen: list[str] = []
     for name in wanted:
         if name in known:
-            _check_metric(name, entrants)
-            found.append(name)
-        elif name in families or name == "all":
-            found += [n for n in filled if name in (known[n], "all")]
+            _check_recorded(name, entrants)
+            chosen.append(name)
+        elif name in groups:
+            chosen += [n for n in filled if name in (families[n], "all")]
         elif name in METRICS:
             raise FaithbenchError(
                 f"metric {name!r} is in none of these records; "
                 f"run the explainers again with --metrics {name}"
             )
         else:
-            raise unknown("metric in these records", name, [*known, *families, "all"])
-    if not found:
+            raise unknown("metric in these records", name, [*known, *groups])
+    if not chosen:
         raise FaithbenchError(
             f"no metric of {', '.join(wanted)} has a value in all of these records; "
             f"run the explainers again with the same --metrics (there are {', '.join(known)})"
         )
-    for name in found:
+    for name in chosen:
         _check_version(name, entrants)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(chosen))
 
 
-def _names(entrants: Sequence[Entrant]) -> list[str]:
-    """Return the metrics of all records in the catalogue's order; others follow by name."""
-    places = {name: place for place, name in enumerate(METRICS)}
-    found = {name for entrant in entrants for name in entrant.metrics}
-    return sorted(found, key=lambda name: (places.get(name, len(places)), name))
+def metric_names(entrants: Sequence[Entrant]) -> list[str]:
+    """Return the metrics of any entrant in the registry's order; unknown ones follow by name."""
+    order = {name: index for index, name in enumerate(METRICS)}
+    names = {name for entrant in entrants for name in entrant.metrics}
+    return sorted(names, key=lambda name: (order.get(name, len(order)), name))
 
 
-def _check_metric(name: str, entrants: Sequence[Entrant]) -> None:
+def _check_recorded(name: str, entrants: Sequence[Entrant]) -> None:
     for entrant in entrants:
         if name not in entrant.metrics:
             raise FaithbenchError(
@@ -105,14 +123,15 @@ def _check_metric(name: str, entrants: Sequence[Entrant]) -> None:
 
 
 def _check_version(name: str, entrants: Sequence[Entrant]) -> None:
-    stored = [(e.label, s.record) for e in entrants for s in e.records]
-    kinds = {"versions": {label: str(record.metrics[name].version) for label, record in stored}}
+    """Refuse values of different formulas, or of neighbours that different encoders found."""
+    records = [(e.label, stored.record) for e in entrants for stored in e.records]
+    facts = {"versions": [(str(record.metrics[name].version), label) for label, record in records]}
     if name == "iou_semantic":
-        kinds["encoders"] = {label: str(record.protocol.encoder) for label, record in stored}
-    for kind, found in kinds.items():
-        if len(set(found.values())) > 1:
-            told = ", ".join(f"{value} of {label}" for label, value in found.items())
+        facts["encoders"] = [(str(record.protocol.encoder), label) for label, record in records]
+    for fact, found in facts.items():
+        if len({value for value, _ in found}) > 1:
+            each = ", ".join(f"{value} of {label}" for value, label in dict.fromkeys(found))
             raise FaithbenchError(
-                f"metric {name!r} has several {kind} here ({told}), which are never mixed; run "
+                f"metric {name!r} has several {fact} here ({each}), which are never mixed; run "
                 "them again together, or choose other metrics with --metric"
             )

@@ -20,27 +20,27 @@ from faithbench.records.schema import Record
 
 @dataclass(frozen=True)
 class StoredRecord:
-    """A record and where it lies; its rows are read when they are asked for."""
+    """A record and its file; the rows are read when they are first needed, and then kept."""
 
     path: Path
     record: Record
 
     @cached_property
     def rows(self) -> tuple[ResultRow, ...]:
-        """Return the rows beside the record, checked against its digest."""
+        """The rows next to the record, checked against its digest."""
         facts = self.record.rows
         return read_rows(self.path.with_name(facts.file), facts.sha256)
 
     @cached_property
-    def terms(self) -> Conditions:
-        """Return on what terms the record was made."""
+    def conditions(self) -> Conditions:
+        """The conditions under which the record was made; this reads its rows."""
         return conditions_of(self.record, self.rows)
 
 
 def stored_records(results: Path, task: str) -> list[StoredRecord]:
-    """Read all records of a task under a folder, in the order of their paths.
+    """Read all records of a task below a folder, in the order of their paths.
 
-    Hidden folders are left out: a run keeps there what it computed on the way.
+    Hidden folders are left out: a run keeps unfinished rows and cached neighbours there.
     """
     if not results.is_dir():
         raise FaithbenchError(
@@ -49,26 +49,27 @@ def stored_records(results: Path, task: str) -> list[StoredRecord]:
         )
     paths = sorted(results.rglob("*.json"))
     shown = [p for p in paths if not any(n.startswith(".") for n in p.relative_to(results).parts)]
-    found = [StoredRecord(path, read(path)) for path in shown]
-    own = [stored for stored in found if stored.record.task.name == task]
-    if not own:
-        tasks = sorted({stored.record.task.name for stored in found})
+    every = [StoredRecord(path, read(path)) for path in shown]
+    of_task = [stored for stored in every if stored.record.task.name == task]
+    if not of_task:
+        tasks = sorted({stored.record.task.name for stored in every})
         others = f"only of {', '.join(tasks)}" if tasks else "nor of any other"
         raise FaithbenchError(
             f"no record of task {task!r} in {results}, {others}; run the task first, or point "
             "--results at another folder"
         )
-    return own
+    return of_task
 
 
-def matching(word: str, records: Sequence[StoredRecord], place: str) -> list[StoredRecord]:
-    """Return the records that a word means: `name[:key=value,...]`, or the path of one.
+def matching(word: str, records: Sequence[StoredRecord], folder: str) -> list[StoredRecord]:
+    """Return the records that a word means: `name[:key=value,...]`, or the path of a record.
 
-    Settings that are not named may be anything; but if records differ in them, those whose file
-    name says the word itself, as `run` wrote it, come first: `lime` is then the default one.
+    Settings that are not named may have any value. Where the matches differ in those, the ones
+    whose file name is the word itself, as `run` writes it, are preferred: `lime` is then the
+    one with default settings. `folder` is where the records are from, for errors.
     """
     if word.endswith(".json"):
-        return [_by_path(Path(word), records, place)]
+        return [_by_path(Path(word), records, folder)]
     ((name, settings),) = parse_explainers(word)
     named = [stored for stored in records if stored.record.explainer.name == name]
     if not named:
@@ -76,62 +77,58 @@ def matching(word: str, records: Sequence[StoredRecord], place: str) -> list[Sto
             "recorded explainer", name, {stored.record.explainer.name for stored in records}
         )
         raise FaithbenchError(
-            f"{hint} (looked in {place}); name one that is there, or run it first: "
+            f"{hint} (looked in {folder}); name one that is there, or run it first: "
             f"faithbench run --task {records[0].record.task.name} --explainer {name}"
         )
-    found = [stored for stored in named if _has(stored.record, settings)]
-    if not found:
+    matches = [stored for stored in named if _has_settings(stored.record, settings)]
+    if not matches:
         raise FaithbenchError(
-            f"no record of {word!r} in {place}, only {', '.join(telling_labels(named))}; "
+            f"no record of {word!r} in {folder}, only {', '.join(telling_labels(named))}; "
             "name one of these, or run it first"
         )
-    if len({_settings(stored) for stored in found}) > 1:
+    if len({str(sorted(s.record.explainer.settings.items())) for s in matches}) > 1:
         exact = re.compile(rf"{re.escape(slug(word))}-[0-9a-f]{{8}}")
-        return [stored for stored in found if exact.fullmatch(stored.path.stem)] or found
-    return found
+        return [stored for stored in matches if exact.fullmatch(stored.path.stem)] or matches
+    return matches
 
 
 def telling_labels(records: Sequence[StoredRecord]) -> list[str]:
     """Label records of one explainer by the settings in which they differ."""
-    settings = [stored.record.explainer.settings for stored in records]
-    keys = sorted({key for one in settings for key in one})
-    varied = [key for key in keys if len({str(one.get(key)) for one in settings}) > 1]
+    every = [stored.record.explainer.settings for stored in records]
+    keys = sorted({key for settings in every for key in settings})
+    varied = [key for key in keys if len({str(settings.get(key)) for settings in every}) > 1]
     name = records[0].record.explainer.name
     labels = [
         name
         + (":" if varied else "")
-        + ",".join(f"{key}={setting_text(one.get(key))}" for key in varied)
-        for one in settings
+        + ",".join(f"{key}={setting_text(settings.get(key))}" for key in varied)
+        for settings in every
     ]
     return sorted(set(labels))
 
 
-def _by_path(path: Path, records: Sequence[StoredRecord], place: str) -> StoredRecord:
-    """Return a record by its file, wherever it lies."""
-    found = StoredRecord(path, read(path))
+def _by_path(path: Path, records: Sequence[StoredRecord], folder: str) -> StoredRecord:
+    """Return the record of a file, which may lie outside the folder but must be of its task."""
+    stored = StoredRecord(path, read(path))
     task = records[0].record.task.name
-    if found.record.task.name != task:
+    if stored.record.task.name != task:
         raise FaithbenchError(
-            f"record {path} is of task {found.record.task.name!r}, not of {task!r}; "
-            f"give --task {found.record.task.name}, or a record from {place}"
+            f"record {path} is of task {stored.record.task.name!r}, not of {task!r}; "
+            f"give --task {stored.record.task.name}, or a record from {folder}"
         )
-    return found
+    return stored
 
 
-def _has(record: Record, settings: dict[str, str]) -> bool:
-    own = record.explainer.settings
-    return all(key in own and _same(own[key], text) for key, text in settings.items())
+def _has_settings(record: Record, typed: dict[str, str]) -> bool:
+    settings = record.explainer.settings
+    return all(key in settings and _equals(settings[key], text) for key, text in typed.items())
 
 
-def _same(value: bool | int | float | str, text: str) -> bool:
-    """Compare a setting with what was typed: 0.5 is 0.50, and true is True."""
+def _equals(value: bool | int | float | str, text: str) -> bool:
+    """Return whether a setting has the value that was typed: 0.5 is 0.50, and true is True."""
     if isinstance(value, bool | str):
         return setting_text(value) == (text.lower() if isinstance(value, bool) else text)
     try:
         return float(text) == value
     except ValueError:
         return False
-
-
-def _settings(stored: StoredRecord) -> str:
-    return str(sorted(stored.record.explainer.settings.items()))

@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 from faithbench.cli.compare import compare_command
-from faithbench.core.errors import FaithbenchError
-from faithbench.records.comparison import chosen_metrics, compare, most_different
-from faithbench.records.entrants import find_entrants
-from faithbench.records.schema import MetricFacts
-from tests.records.test_record import METRIC
-from tests.support.builders import row
-from tests.support.stores import Values, store
+from tests.support.stores import store
 
 UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
 ZERO = [0.0] * 7
@@ -102,76 +96,3 @@ def test_long_names_and_many_explainers_fit(tmp_path: Path, printed) -> None:
 def test_a_task_file_names_its_task(results: Path, printed) -> None:
     path = Path(__file__).parents[2] / "tasks" / "sst2.toml"
     compare_command(explainers=["lime", "random"], task=str(path), results=results, metrics="aopc")
-
-
-def facts(higher: bool | None) -> MetricFacts:
-    return MetricFacts.model_validate({**METRIC, "higher_is_better": higher, "ci95": (0.0, 0.5)})
-
-
-def test_intervals_are_those_of_the_records(results: Path) -> None:
-    lime, random = find_entrants(["lime", "random"], "sst2", results)
-    ids = [row.id for row in lime.records[0].rows]
-    table = {e.label: e.values("aopc", ids) for e in (lime, random)}
-    found = compare("aopc", lime.metrics["aopc"], table)
-    mean, interval, *_ = found.summaries["lime"]
-    assert (mean, interval) == (lime.metrics["aopc"].mean, lime.metrics["aopc"].ci95)
-    assert found.tournament.best == "lime" and found.metric == "aopc"
-    assert compare("x", facts(False), table).tournament.best == "random"
-    assert compare("x", facts(None), table).tournament.best is None
-
-
-def test_neighbours_of_two_encoders_are_not_mixed(tmp_path: Path) -> None:
-    values = {"aopc": UP, "iou_semantic": UP}
-    store(tmp_path, "lime-11111111", values, protocol={"encoder": "small"})
-    store(tmp_path, "random-22222222", values, protocol={"encoder": "large"})
-    assert complaint(["all"], tmp_path) == (
-        "metric 'iou_semantic' has several encoders here (small of lime, large of random), which "
-        "are never mixed; run them again together, or choose other metrics with --metric"
-    )
-    entrants = find_entrants(["lime", "random"], "sst2", tmp_path)
-    assert chosen_metrics(["aopc"], entrants) == ["aopc"]
-
-
-def test_examples_by_their_spread() -> None:
-    rows = [row(f"e{i}") for i in range(5)]
-    table: Values = {
-        "a": [0.0, 0.5, None, 1.0, 0.3],
-        "b": [0.1, 0.5, 0.0, 0.0, None],
-        "c": [-0.3, 0.5, None, 0.2, 0.5],
-    }
-    found = most_different(table, rows)
-    # Equal values and single ones are no differences.
-    assert [(d.id, d.spread) for d in found] == [("e3", 1.0), ("e0", 0.4), ("e4", 0.2)]
-    assert found[2].values == {"a": 0.3, "c": 0.5}
-    assert [d.id for d in most_different(table, rows, count=1)] == ["e3"]
-
-
-def complaint(wanted: list[str], results: Path) -> str:
-    with pytest.raises(FaithbenchError) as caught:
-        chosen_metrics(wanted, find_entrants(["lime", "random"], "sst2", results))
-    return str(caught.value)
-
-
-def test_metrics_that_cannot_be_compared(results: Path) -> None:
-    entrants = find_entrants(["lime", "random"], "sst2", results)
-    assert chosen_metrics(["lodds", "faithfulness"], entrants) == ["lodds", "aopc", "agreement"]
-    assert complaint(["aocp"], results) == (
-        "no metric in these records named 'aocp'; did you mean 'aopc'?"
-    )
-    assert complaint(["naopc"], results) == (
-        "metric 'naopc' is in none of these records; run the explainers again with --metrics naopc"
-    )
-    path = store(results, "random-22222222", {"lodds": UP})
-    assert complaint(["aopc"], results) == (
-        f"metric 'aopc' is not in the record of random ({path}); run it again with --metrics aopc"
-    )
-    store(results, "random-22222222", {"aopc": UP, "lodds": UP}, version=2)
-    assert complaint(["all"], results) == (
-        "metric 'aopc' has several versions here (1 of lime, 2 of random), which are never mixed; "
-        "run them again together, or choose other metrics with --metric"
-    )
-    store(results, "random-22222222", {"fi_entropy": UP})
-    assert complaint(["all"], results).startswith(
-        "no metric of all has a value in all of these records; run the explainers again with the "
-        "same --metrics (there are aopc, "
-    )

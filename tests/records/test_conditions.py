@@ -1,4 +1,4 @@
-"""Terms of records: what they hold, and in what they differ."""
+"""Conditions of records: what they hold, and in what they differ."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from faithbench.records.conditions import (
     describe_value,
     differing,
 )
+from faithbench.records.record import read
 from faithbench.records.store import StoredRecord
 from tests.support.stores import store
 
 
-def terms(folder: Path, stem: str = "lime-11111111", **changes: object) -> Conditions:
-    from faithbench.records.record import read
-
+def conditions(folder: Path, stem: str = "lime-11111111", **changes: object) -> Conditions:
     path = store(folder, stem, {"aopc": [0.1, 0.2]}, **changes)
     stored = StoredRecord(path, read(path))
-    assert stored.terms == conditions_of(stored.record, stored.rows)
-    return stored.terms
+    assert stored.conditions == conditions_of(stored.record, stored.rows)
+    return stored.conditions
 
 
-def test_explainer_seed_and_order_of_examples_are_no_terms(tmp_path: Path) -> None:
-    one = terms(tmp_path, ids=["x", "y"])
-    assert one == terms(tmp_path, "gradient-22222222", ids=["y", "x"], seeds=(3,))
-    assert one == terms(tmp_path, ids=["x", "y"], model={"name": "another name"})
-    assert (one.task, one.source, one.split, one.n) == ("sst2", "bundled", "test", 2)
+def test_explainer_seed_and_order_of_examples_do_not_count(tmp_path: Path) -> None:
+    first = conditions(tmp_path, ids=["x", "y"])
+    assert first == conditions(tmp_path, "gradient-22222222", ids=["y", "x"], seeds=(3,))
+    assert first == conditions(tmp_path, ids=["x", "y"], model={"name": "another name"})
+    assert (first.task, first.source, first.split, first.n) == ("sst2", "bundled", "test", 2)
 
 
-def test_what_differs_is_named(tmp_path: Path) -> None:
-    one = terms(tmp_path, ids=["x", "y"])
+def test_differing_names_the_field(tmp_path: Path) -> None:
+    first = conditions(tmp_path, ids=["x", "y"])
     changes: dict[str, dict[str, object]] = {
         "ids": {"ids": ["x", "z"]},
         "split": {"ids": ["x", "y"], "task": {"split": "dev"}},
@@ -48,14 +47,14 @@ def test_what_differs_is_named(tmp_path: Path) -> None:
         "long": {"ids": ["x", "y"], "protocol": {"long": "window"}},
     }
     for field, change in changes.items():
-        assert differing([one, terms(tmp_path, **change)]) == [field]
-    assert differing([one, one]) == []
+        assert differing([first, conditions(tmp_path, **change)]) == [field]
+    assert differing([first, first]) == []
 
 
 def test_values_in_words(tmp_path: Path) -> None:
-    one = replace(terms(tmp_path), ids="0123456789", weights_sha256="abcdef01", model="tiny")
-    assert describe_value(one, "ids") == "2 examples, 012345"
-    assert describe_value(one, "weights_sha256") == "tiny, abcdef"
-    assert describe_value(one, "data_sha256") == "000000"
-    assert describe_value(one, "split") == "test" and describe_field("split") == "split"
+    first = replace(conditions(tmp_path), ids="0123456789", weights_sha256="abcdef01", model="tiny")
+    assert describe_value(first, "ids") == "2 examples, 012345"
+    assert describe_value(first, "weights_sha256") == "tiny, abcdef"
+    assert describe_value(first, "data_sha256") == "000000"
+    assert describe_value(first, "split") == "test" and describe_field("split") == "split"
     assert describe_field("ids") == "example ids"

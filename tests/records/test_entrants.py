@@ -1,4 +1,4 @@
-"""Who is compared: like with like, seeds together, and errors that say how to choose."""
+"""Entrants: like with like, seeds pooled, and errors that say how to choose."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def test_words_become_entrants_in_their_order(tmp_path: Path) -> None:
     store(tmp_path, "lime-22222222", {"aopc": [3.0, 2.0, 1.0]}, ids=["e2", "e1", "e0"])
     for words in (["lime", "random"], ["lime,random"]):
         lime, random = find_entrants(words, "sst2", tmp_path)
-        assert (lime.label, random.label) == ("lime", "random") and lime.terms == random.terms
+        assert (lime.label, random.label) == (
+            "lime",
+            "random",
+        ) and lime.conditions == random.conditions
         # Paired by id, whatever the order in the files.
         ids = ["e0", "e1", "e2"]
         assert lime.values("aopc", ids) == [1.0, 2.0, 3.0]
@@ -65,15 +68,15 @@ def test_seeds_that_overlap_are_refused(tmp_path: Path) -> None:
     assert (random.label, random.seeds) == ("random", (0, 1, 2))
 
 
-def test_the_only_like_ones_are_taken(tmp_path: Path) -> None:
+def test_the_only_comparable_records_are_taken(tmp_path: Path) -> None:
     store(tmp_path, "random-11111111", VALUES)
     store(tmp_path, "random-22222222", MORE)
     store(tmp_path, "lime-33333333", MORE)
     random, lime = find_entrants(["random", "lime"], "sst2", tmp_path)
-    assert random.records[0].path.stem == "random-22222222" and lime.terms.n == 4
+    assert random.records[0].path.stem == "random-22222222" and lime.conditions.n == 4
 
 
-def test_unlike_records_are_refused_and_the_difference_named(tmp_path: Path) -> None:
+def test_incomparable_records_are_refused_and_the_difference_named(tmp_path: Path) -> None:
     store(tmp_path, "random-11111111", VALUES)
     store(tmp_path, "lime-22222222", VALUES, task={"split": "dev"}, protocol={"operator": "pad"})
     assert complaint(["random", "lime"], tmp_path) == (
@@ -83,7 +86,7 @@ def test_unlike_records_are_refused_and_the_difference_named(tmp_path: Path) -> 
     )
 
 
-def test_the_nearest_terms_are_spoken_of(tmp_path: Path) -> None:
+def test_the_error_speaks_of_the_nearest_conditions(tmp_path: Path) -> None:
     store(tmp_path, "random-11111111", VALUES, task={"split": "dev"}, model={"dtype": "float16"})
     store(tmp_path, "random-22222222", VALUES)
     store(tmp_path, "lime-33333333", VALUES, task={"source": "hub"})
@@ -93,16 +96,19 @@ def test_the_nearest_terms_are_spoken_of(tmp_path: Path) -> None:
 
 
 def test_several_ways_are_chosen_by_a_file(tmp_path: Path) -> None:
-    paths = [store(tmp_path, f"{name}-1111111{len(values['aopc'])}", values)
-             for name in ("random", "lime") for values in (VALUES, MORE)]  # fmt: skip
-    said = complaint(["random", "lime"], tmp_path)
-    assert said.startswith(
+    paths = [
+        store(tmp_path, f"{name}-1111111{len(values['aopc'])}", values)
+        for name in ("random", "lime")
+        for values in (VALUES, MORE)
+    ]
+    message = complaint(["random", "lime"], tmp_path)
+    assert message.startswith(
         "random and lime can be compared in 2 ways, which differ in example ids; name one record "
         f"by its file in place of random: {paths[0]} (3 examples, "
     )
-    assert f" or {paths[1]} (4 examples, " in said
+    assert f" or {paths[1]} (4 examples, " in message
     random, lime = find_entrants([str(paths[1]), "lime"], "sst2", tmp_path)
-    assert (random.label, lime.label, lime.terms.n) == ("random", "lime", 4)
+    assert (random.label, lime.label, lime.conditions.n) == ("random", "lime", 4)
 
 
 def test_settings_that_a_word_leaves_open(tmp_path: Path) -> None:
@@ -127,8 +133,8 @@ def test_metrics_choose_between_records_of_one_seed(tmp_path: Path) -> None:
     store(tmp_path, "lime-11111111", VALUES)
     store(tmp_path, "lime-22222222", {**VALUES, "lodds": [0.0, 1.0, 2.0]})
     store(tmp_path, "random-33333333", VALUES)
-    said = complaint(["lime", "random"], tmp_path)
-    assert "lime means several records, which differ in metrics (lodds only in one; or" in said
+    message = complaint(["lime", "random"], tmp_path)
+    assert "lime means several records, which differ in metrics (lodds only in one; or" in message
     lime, _ = find_entrants(["lime", "random"], "sst2", tmp_path, ["lodds"])
     assert lime.records[0].path.stem == "lime-22222222"
 

@@ -20,89 +20,11 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.records import record as records
 from faithbench.records.record import dumps, read, write
 from faithbench.records.schema import Record, RowsFacts
-
-SHA = "0" * 64
-METRIC = {
-    "version": 1,
-    "family": "faithfulness",
-    "higher_is_better": True,
-    "mean": 0.25,
-    "ci95": [0.0, 0.5],
-    "n": 2,
-    "skipped": 1,
-    "proxy": False,
-}
-DATA: dict[str, Any] = {
-    "schema": 1,
-    "task": {
-        "name": "sst2",
-        "version": 1,
-        "kind": "classification",
-        "split": "test",
-        "n": 3,
-        "source": "bundled",
-        "data_sha256": SHA,
-        "data_checked": True,
-        "rationale": "proxy",
-        "rationale_share": 0.25,
-        "spans": {"whole": 3, "cut": 1, "lost": 0},
-    },
-    "model": {
-        "name": "tiny",
-        "revision": None,
-        "weights_sha256": SHA,
-        "dtype": "float32",
-        "accuracy": 1,
-        "truncated": 0,
-        "labels": ["négatif", "positive"],
-        "tpr_drop": None,
-        "precision": None,
-    },
-    "explainer": {
-        "name": "random",
-        "package": "faithbench",
-        "version": "0.1.0",
-        "settings": {"on": True, "steps": 1, "rate": 1.0, "mode": "a"},
-        "assets": {"heads.json": SHA},
-        "largest_gap": 0.25,
-    },
-    "seeds": [0],
-    "protocol": {
-        "version": 1,
-        "operator": "mask",
-        "erasure_token": "[MASK]",
-        "long": "truncate",
-        "encoder": None,
-    },
-    "metrics": {"aopc": METRIC},
-    "rows": {"file": "a.jsonl", "sha256": SHA},
-    "cost": {
-        "rows_asked": 9,
-        "distinct_rows": 7,
-        "forwards_per_example": 3,
-        "backwards_per_example": 0,
-        "forward_equivalents_per_example": 3,
-    },
-    "timing": {
-        "alone": 0,
-        "seconds_median": None,
-        "seconds_ci95": None,
-        "peak_memory_bytes": None,
-        "seconds_total": 0.5,
-    },
-    "environment": {
-        "packages": {"numpy": "2.0"},
-        "python": "3.11.7",
-        "platform": "Linux-x86_64",
-        "device": "cpu",
-        "threads": 1,
-    },
-    "source": {"commit": None, "dirty": None},
-}
+from tests.support.records import METRIC, RECORD, SHA
 
 
 def changed(**parts: Any) -> dict[str, Any]:
-    return {**DATA, **parts}
+    return {**RECORD, **parts}
 
 
 def saved(folder: Path, text: str) -> Path:
@@ -112,13 +34,13 @@ def saved(folder: Path, text: str) -> Path:
 
 
 def test_text_is_canonical() -> None:
-    record = Record.model_validate(DATA)
+    record = Record.model_validate(RECORD)
     text = dumps(record)
     assert record.schema_version == 1
-    assert json.loads(text) == DATA
+    assert json.loads(text) == RECORD
     assert text.endswith("}\n") and "négatif" in text and "schema_version" not in text
     assert [line.split('"')[1] for line in text.splitlines() if line.startswith('  "')] == sorted(
-        DATA
+        RECORD
     )
     assert '"accuracy": 1.0' in text, "a float field is a float, whatever it was made from"
     assert dumps(Record.model_validate(changed(schema=1))) == text
@@ -126,7 +48,7 @@ def test_text_is_canonical() -> None:
 
 def test_write_read_write_gives_the_same_bytes(tmp_path: Path) -> None:
     first, second = tmp_path / "a.json", tmp_path / "b.json"
-    write(Record.model_validate(DATA), first)
+    write(Record.model_validate(RECORD), first)
     record = read(first)
     write(record, second)
     assert first.read_bytes() == second.read_bytes()
@@ -157,7 +79,7 @@ def test_any_float_and_text_survives(
     mean: float,
     ci95: tuple[float, float] | None,
 ) -> None:
-    explainer = {**DATA["explainer"], "settings": options}
+    explainer = {**RECORD["explainer"], "settings": options}
     metrics = {token: {**METRIC, "mean": mean, "ci95": ci95}}
     record = Record.model_validate(changed(explainer=explainer, metrics=metrics))
     path = tmp_path_factory.getbasetemp() / "any.json"
@@ -178,13 +100,13 @@ def test_a_failed_write_keeps_the_old_record(
     with pytest.raises(
         FaithbenchError, match=r"cannot write record .*r\.json: No space left.*--re"
     ):
-        write(Record.model_validate(DATA), path)
+        write(Record.model_validate(RECORD), path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def edit(part: str, key: str, value: object) -> Callable[[], str]:
-    return lambda: json.dumps(changed(**{part: {**DATA[part], key: value}}))
+    return lambda: json.dumps(changed(**{part: {**RECORD[part], key: value}}))
 
 
 @pytest.mark.parametrize(
@@ -249,7 +171,7 @@ def test_older_records_are_upgraded_step_by_step(
 
 
 def test_records_hold_no_nan_and_stay_as_made() -> None:
-    record = Record.model_validate(DATA)
+    record = Record.model_validate(RECORD)
     with pytest.raises(ValidationError, match="frozen"):
         record.seeds = (1,)
     with pytest.raises(ValidationError, match="finite"):

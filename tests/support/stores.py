@@ -11,8 +11,8 @@ from faithbench.records.record import write
 from faithbench.records.rows import to_header, to_line
 from faithbench.records.schema import Record
 from faithbench.stats.summaries import summarise
-from tests.records.test_record import DATA, METRIC
 from tests.support.builders import KEY, row
+from tests.support.records import METRIC, RECORD
 
 Values = Mapping[str, Sequence[float | None]]
 UP = {"aopc": True, "agreement": True, "iou_semantic": True, "lodds": False, "fi_entropy": None}
@@ -50,10 +50,10 @@ def store(
         "explainer": {**explainer, "assets": {}, **parts.get("explainer", {})},
         "rows": {"file": f"{stem}.rows.jsonl", "sha256": digest},
     }
-    made = {key: {**DATA[key], **change} for key, change in changes.items()}
+    made = {key: {**RECORD[key], **change} for key, change in changes.items()}
     metrics = {key: _facts(key, own, version) for key, own in values.items()}
     path = folder / f"{stem}.json"
-    write(Record.model_validate({**DATA, **made, "seeds": seeds, "metrics": metrics}), path)
+    write(Record.model_validate({**RECORD, **made, "seeds": seeds, "metrics": metrics}), path)
     return path
 
 
