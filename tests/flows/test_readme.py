@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from faithbench.core.types import Case, Outputs
 from faithbench.data.tasks import load_task
 from faithbench.explainers.selection import find_explainers
+from faithbench.metrics import registry
+from faithbench.metrics.registry import CaseMetric
 from faithbench.testing.conformance import check_explainer
+from tests.support.paths import ROOT
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
@@ -35,25 +42,13 @@ def test_the_task_file_is_short_and_loads(tmp_path: Path) -> None:
     assert task.folder is not None and task.folder.splits == {"test": "test"}
 
 
-def test_the_metric_gives_the_fall(monkeypatch) -> None:
-    import numpy as np
-
-    from faithbench.core.erasure import top_count, without
-    from faithbench.core.types import Case, Outputs
-    from faithbench.metrics import registry as metrics
-
-    monkeypatch.setattr(metrics, "METRICS", {})
-    names = {
-        "metric": metrics.metric,
-        "without": without,
-        "top_count": top_count,
-        "Case": Case,
-        "Answers": Outputs,
-    }
-    exec(blocks("python")[1], names)
-    shown = metrics.METRICS["drop_at_20"]
+def test_the_metric_gives_the_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "METRICS", {})
+    exec(blocks("python")[1], {})
+    metric = registry.METRICS["drop_at_20"]
+    assert isinstance(metric, CaseMetric)
     scores, places = np.arange(10.0), np.arange(1, 11)
     case = Case(scores, places, float(np.log(0.9)), np.zeros(12), places)
-    assert shown.plan(case).tolist() == [[True] * 9 + [False] * 2 + [True]]
-    answers = Outputs(np.log([0.4]), np.array([False]))
-    assert abs(shown.value(case, answers) - 0.5) < 1e-12
+    assert metric.plan(case).tolist() == [[True] * 9 + [False] * 2 + [True]]
+    outputs = Outputs(np.log([0.4]), np.array([False]))
+    assert metric.value(case, outputs) == pytest.approx(0.5, abs=1e-12)
