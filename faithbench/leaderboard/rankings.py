@@ -19,7 +19,7 @@ from faithbench.leaderboard.board import Column, Interval, ParetoPoint, Ranking,
 from faithbench.metrics.registry import FAMILIES, Family
 from faithbench.stats.pairwise import ALPHA
 from faithbench.stats.ranks import average_ranks, rank_test
-from faithbench.stats.summaries import RESAMPLES
+from faithbench.stats.summaries import bootstrap
 
 SHARE = 0.9
 """A metric is ranked in a table where so many of its explainers have a value."""
@@ -233,6 +233,6 @@ def _intervals(rows: Floats) -> list[Interval | None]:
     tables, explainers = rows.shape
     if tables < 2:
         return [None] * explainers
-    draws = np.random.default_rng(0).integers(0, tables, size=(RESAMPLES, tables))
-    low, high = np.percentile(rows[draws].mean(axis=1), [2.5, 97.5], axis=0)
+    # One draw of tables serves all explainers; `bootstrap` wants the draws last.
+    low, high = bootstrap(tables, lambda draws: rows[draws].mean(axis=1).T)
     return [(decimals(a), decimals(b)) for a, b in zip(low, high, strict=True)]

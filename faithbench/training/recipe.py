@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Example
 from faithbench.data.dataset import Dataset, load_dataset
+from faithbench.data.jsonl import sample_by_digest
 from faithbench.data.tasks import Task
 
 HELD_OUT = 10
@@ -24,7 +24,6 @@ def load_splits(
     limits: tuple[int | None, int | None, int | None] = (None, None, None),
 ) -> Splits:
     """Read train, dev and test of one source, each with its limit; dev may come out of train."""
-    most, most_dev, most_test = limits
     train = load_dataset(task, source=source, split="train", folder=folder)
     part = getattr(task, train.source)
     if "dev" in part.splits:
@@ -32,7 +31,11 @@ def load_splits(
     else:
         train, dev = hold_out(train)
     test = load_dataset(task, source=train.source, split="test", folder=folder)
-    return Splits(_limited(train, most), _limited(dev, most_dev), _limited(test, most_test))
+    limited = (
+        replace(data, examples=sample_by_digest(data.examples, limit))
+        for data, limit in zip((train, dev, test), limits, strict=True)
+    )
+    return Splits(*limited)
 
 
 def hold_out(data: Dataset, percent: int = HELD_OUT) -> tuple[Dataset, Dataset]:
@@ -55,18 +58,6 @@ def hold_out(data: Dataset, percent: int = HELD_OUT) -> tuple[Dataset, Dataset]:
 def _place(text: str) -> int:
     digest = hashlib.sha256(f"held out:{text}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % 100
-
-
-def _limited(data: Dataset, limit: int | None) -> Dataset:
-    """Take `limit` rows by the digest of their ids, as `faithbench run` does."""
-    if limit is None or limit >= len(data.examples):
-        return data
-
-    def digest(example: Example) -> str:
-        return hashlib.sha256(f"limit:{example.id}".encode()).hexdigest()
-
-    kept = {e.id for e in sorted(data.examples, key=digest)[:limit]}
-    return replace(data, examples=tuple(e for e in data.examples if e.id in kept))
 
 
 def usual_metric(task: Task) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard.board import Column, Table
 from faithbench.leaderboard.build import make_board
-from faithbench.stats.summaries import summaries, summarise
 from tests.support.stores import store
 
 UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
@@ -115,14 +113,3 @@ def test_cost_has_no_tests_and_the_least_is_best(tmp_path: Path) -> None:
     assert "peak_memory" not in [c.metric for c in table.columns], "nobody measured it"
     lime = next(entrant for entrant in table.entrants if entrant.label == "lime")
     assert (lime.forward_equivalents, lime.seconds, lime.family) == (100, 0.5, "perturbation")
-
-
-def test_intervals_are_those_of_the_plain_bootstrap() -> None:
-    rng = np.random.default_rng(1)
-    columns = [rng.normal(size=n).tolist() for n in (40, 40, 7, 1, 0, 1200)]
-    columns[1][3] = None
-    arrays = [np.array(column, dtype=float) for column in columns]
-    for found, column in zip(summaries(arrays), columns, strict=True):
-        mean, ends, n, skipped = summarise(column)
-        assert found[0] == mean and found[2:] == (n, skipped)
-        assert found[1] == (ends and pytest.approx(ends, rel=1e-10))

@@ -25,8 +25,7 @@ from faithbench.models.model import Model
 from faithbench.models.shared_passes import release
 from faithbench.models.windows import parts_of
 from faithbench.run.attribute import explain, seed_of
-
-RESAMPLES = 2000
+from faithbench.stats.summaries import bootstrap
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,8 @@ class Alone:
         """The percentile-bootstrap 95% interval of the median."""
         if len(self.seconds) < 2:
             return None
-        draws = np.random.default_rng(0).integers(
-            0, len(self.seconds), (RESAMPLES, len(self.seconds))
-        )
-        medians = np.median(np.array(self.seconds)[draws], axis=1)
-        low, high = np.percentile(medians, [2.5, 97.5])
+        seconds = np.array(self.seconds)
+        low, high = bootstrap(len(seconds), lambda draws: np.median(seconds[draws], axis=1))
         return float(low), float(high)
 
 
