@@ -1,29 +1,25 @@
-"""What `faithbench compare` says: means and ties, paired tests, where explainers differ most."""
+"""`faithbench compare`: means and ties, paired tests, and where explainers differ most."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from faithbench.cli.options import Results, TaskName
 from faithbench.core.text import without_controls
-from faithbench.data.tasks import load_task
-from faithbench.metrics.registry import TITLES
-from faithbench.records.comparison import (
-    Comparison,
-    chosen_metrics,
-    compare,
-    metric_names,
-    most_different,
-)
-from faithbench.records.entrants import Entrant, find_entrants
-from faithbench.records.schema import MetricFacts
-from faithbench.stats.pairwise import ALPHA
-from faithbench.stats.tournament import Duel
+
+if TYPE_CHECKING:
+    from faithbench.records.comparison import Comparison, Difference
+    from faithbench.records.entrants import Entrant
+    from faithbench.records.schema import MetricFacts
+    from faithbench.stats.tournament import Duel
 
 WIDTH = 80
 LEGEND = (
@@ -32,32 +28,56 @@ LEGEND = (
     "Intervals are bootstrap, 95%. Effect is rank-biserial: +1 if the first is the "
     "higher on all examples."
 )
+_TEST_NAMES = {"signed-rank": "Wilcoxon signed-rank", "McNemar": "exact McNemar (0/1 values)"}
 
 
-def compare_command(*, explainers: list[str], task: str, results: Path, metrics: str) -> None:
-    """Compare recorded explainers and print what is found."""
+def compare(
+    explainers: Annotated[
+        list[str],
+        typer.Argument(help="Two or more explainers, named as in `run`, or files of records."),
+    ],
+    task: TaskName,
+    results: Results = Path("results"),
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric",
+            "--metrics",
+            help="Names or families, separated by commas; the first one's examples are shown.",
+        ),
+    ] = "all",
+) -> None:
+    """Test recorded explainers against each other, and show where they differ most."""
+    from faithbench.data.tasks import load_task
+    from faithbench.records.comparison import chosen_metrics, most_different
+    from faithbench.records.comparison import compare as compare_values
+    from faithbench.records.entrants import find_entrants
+
     console = Console()
     name = load_task(task).name if task.endswith(".toml") else task
-    wanted = [part.strip() for part in metrics.split(",")]
+    wanted = [part.strip() for part in metric.split(",")]
     entrants = find_entrants(explainers, name, results, [m for m in wanted if m != "all"])
     chosen = chosen_metrics(wanted, entrants)
-    ids = [row.id for row in entrants[0].records[0].rows]
+    rows = entrants[0].records[0].rows
+    ids = [row.id for row in rows]
+    tables = {m: {e.label: e.values(m, ids) for e in entrants} for m in chosen}
     for line in _heading(entrants):
         console.print(line)
-    for metric in chosen:
-        table = {entrant.label: entrant.values(metric, ids) for entrant in entrants}
-        for part in _report(compare(metric, entrants[0].metrics[metric], table)):
-            console.print(part, highlight=False)
+    for name, values in tables.items():
+        for block in _report(compare_values(name, entrants[0].metrics[name], values)):
+            console.print(block, highlight=False)
     console.print(Text(LEGEND, style="dim"))
-    for part in _examples(entrants, chosen[0], ids):
-        console.print(part)
+    for line in _examples(chosen[0], most_different(tables[chosen[0]], rows)):
+        console.print(line)
 
 
 def _heading(entrants: Sequence[Entrant]) -> Iterator[Text]:
-    terms = entrants[0].conditions
+    from faithbench.records.comparison import metric_names
+
+    shared = entrants[0].conditions
     yield Text.assemble(
-        (f"{terms.task} ({terms.source}, {terms.split}, n = {terms.n})", "bold"),
-        f"; model {terms.model}, {terms.dtype}; erased by {terms.operator}",
+        (f"{shared.task} ({shared.source}, {shared.split}, n = {shared.n})", "bold"),
+        f"; model {shared.model}, {shared.dtype}; erased by {shared.operator}",
     )
     for entrant in entrants:
         if len(entrant.seeds) > 1:
@@ -67,38 +87,37 @@ def _heading(entrants: Sequence[Entrant]) -> Iterator[Text]:
         yield Text(f"not in all records, and left out: {', '.join(left)}", style="dim")
 
 
-def _report(found: Comparison) -> Iterator[RenderableType]:
+def _report(comparison: Comparison) -> Iterator[RenderableType]:
     yield Text()
-    yield _title(found.metric, found.facts)
-    yield _means(found)
-    duels = found.tournament.duels
+    yield _title(comparison.metric, comparison.facts)
+    yield _means(comparison)
+    duels = comparison.tournament.duels
     tested = [duel for duel in duels if duel.adjusted is not None]
     if tested:
-        kinds = sorted({_KINDS[duel.test.name] for duel in tested}, reverse=True)
-        yield Text(f"{' and '.join(kinds)}, Holm over {len(tested)}:", style="dim")
+        names = sorted({_TEST_NAMES[duel.test.name] for duel in tested}, reverse=True)
+        yield Text(f"{' and '.join(names)}, Holm over {len(tested)}:", style="dim")
         yield _tests(tested)
     for duel in duels:
         if duel.adjusted is None:
             yield Text(f"no test of {duel.first} and {duel.second}: {duel.test.reason}")
 
 
-_KINDS = {"signed-rank": "Wilcoxon signed-rank", "McNemar": "exact McNemar (0/1 values)"}
-
-
 def _title(metric: str, facts: MetricFacts) -> Text:
+    from faithbench.metrics.registry import TITLES
+
     better = {True: ", higher is better", False: ", lower is better", None: ""}
     name = TITLES.get(metric, metric)
     return Text(f"{name} ({facts.family}{better[facts.higher_is_better]})", style="bold")
 
 
-def _means(found: Comparison) -> Table:
+def _means(comparison: Comparison) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), show_edge=False)
     table.add_column("", overflow="fold", max_width=32)
     for title in ("mean", "interval", "ties", "n", "skipped"):
         table.add_column(title, justify="left" if title == "ties" else "right", overflow="fold")
-    result = found.tournament
+    result = comparison.tournament
     for label in result.order:
-        mean, interval, n, skipped = found.summaries[label]
+        mean, interval, n, skipped = comparison.summaries[label]
         bold = "bold" if label == result.best or label in result.ties else ""
         table.add_row(
             Text(label, style=bold),
@@ -112,6 +131,8 @@ def _means(found: Comparison) -> Table:
 
 
 def _tests(duels: Sequence[Duel]) -> Table:
+    from faithbench.stats.pairwise import ALPHA
+
     table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), show_edge=False)
     for title in ("first", "second"):
         table.add_column(title, overflow="fold", max_width=22)
@@ -126,21 +147,20 @@ def _tests(duels: Sequence[Duel]) -> Table:
     return table
 
 
-def _examples(entrants: Sequence[Entrant], metric: str, ids: Sequence[str]) -> Iterator[Text]:
-    table = {e.label: e.values(metric, ids) for e in entrants}
-    found = most_different(table, entrants[0].records[0].rows)
-    if not found:
+def _examples(metric: str, differences: Sequence[Difference]) -> Iterator[Text]:
+    from faithbench.metrics.registry import TITLES
+
+    if not differences:
         return
     yield Text(
-        f"\nThe {len(found)} examples on which they differ most in {TITLES.get(metric, metric)} "
-        "(--metric names another):",
+        f"\nThe {len(differences)} examples on which they differ most in "
+        f"{TITLES.get(metric, metric)} (--metric names another):",
         style="bold",
     )
-    for difference in found:
+    for difference in differences:
         yield Text(difference.id)
-        told = [f"{label} {value:.3f}" for label, value in difference.values.items()]
-        yield Text("  " + ", ".join(told))
-        tokens = without_controls(" ".join(difference.tokens))
-        line = Text(f"  {tokens}", style="dim")
+        values = [f"{label} {value:.3f}" for label, value in difference.values.items()]
+        yield Text("  " + ", ".join(values))
+        line = Text(f"  {without_controls(' '.join(difference.tokens))}", style="dim")
         line.truncate(WIDTH, overflow="ellipsis")
         yield line

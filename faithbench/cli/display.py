@@ -24,18 +24,26 @@ from faithbench.core.types import Progress
 from faithbench.metrics.registry import TITLES
 from faithbench.records.schema import MetricFacts, Record
 
+_FIRST_LINE, _NEXT_LINE = 2, 10
+"""Seconds before the first plain line of progress, and between two of them."""
+
 
 @contextmanager
-def progress_on(console: Console) -> Iterator[Progress]:
-    """Yield a reporter: bars on a terminal, a plain line every ten seconds elsewhere."""
+def progress_on(console: Console, first: str = "starting") -> Iterator[Progress]:
+    """Yield a reporter: bars on a terminal, a plain line now and then elsewhere.
+
+    Until the first report, a moving bar says `first`: a terminal shows something at once.
+    """
     if not console.is_terminal:
         yield _plain_lines(console)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with ProgressBars(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
+        waiting = bars.add_task(first, total=None)
         known: dict[str, TaskID] = {}
 
         def report(what: str, done: int, total: int) -> None:
+            bars.update(waiting, visible=False)
             if what not in known:
                 known[what] = bars.add_task(what, total=total)
             bars.update(known[what], completed=done)
@@ -44,12 +52,13 @@ def progress_on(console: Console) -> Iterator[Progress]:
 
 
 def _plain_lines(console: Console) -> Progress:
-    last = {"": time.monotonic()}
+    due = time.monotonic() + _FIRST_LINE
+    due_by_name: dict[str, float] = {}
 
     def report(what: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if done == total or now - last.get(what, last[""]) > 10:
-            last[what] = now
+        if done == total or now > due_by_name.get(what, due):
+            due_by_name[what] = now + _NEXT_LINE
             console.print(f"{what}: {done}/{total}", highlight=False)
 
     return report

@@ -1,4 +1,4 @@
-"""The commands `leaderboard run`, `publish`, `build` and `check`: parse, call, print."""
+"""The commands `leaderboard run`, `publish`, `build` and `check`."""
 
 from __future__ import annotations
 
@@ -6,67 +6,113 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from faithbench.cli.options import Commands, DataFolder, Results
+from faithbench.core.errors import FaithbenchError
 
 leaderboard_app = typer.Typer(
-    cls=Commands, help="From records to tables, rankings and pages.", no_args_is_help=True
+    cls=Commands,
+    help="Turn records into tables, rankings and pages.",
+    no_args_is_help=True,
 )
 
-Records = Annotated[Path, typer.Option(help="Folder of published records.")]
-Submissions = Annotated[Path, typer.Option(help="Folder of submissions, each with records.")]
+Records = Annotated[Path, typer.Option(help="Folder of the published records.")]
+Submissions = Annotated[Path, typer.Option(help="Folder of the submissions, with their records.")]
 Out = Annotated[Path, typer.Option(help="Folder of the leaderboard's files.")]
 
 
-@leaderboard_app.command()
-def run(
-    plan: Annotated[Path, typer.Option(help="What is to run.")] = Path("leaderboard/plan.toml"),
+@leaderboard_app.command("run")
+def run_leaderboard(
+    plan: Annotated[Path, typer.Option(help="File that lists the runs of the leaderboard.")] = Path(
+        "leaderboard/plan.toml"
+    ),
     only: Annotated[
-        list[str] | None, typer.Option("--only", help="A run of the plan; may be repeated.")
+        list[str] | None,
+        typer.Option("--only", help="Name of one run of the plan; can be repeated."),
     ] = None,
     data: DataFolder = None,
     results: Results = Path("results/leaderboard"),
     records: Records = Path("leaderboard/records"),
 ) -> None:
-    """Run what the plan names and has no published record yet; a killed run continues."""
-    from faithbench.cli.leaderboard_commands import run_command
+    """Run what the plan lists and is not published yet; a killed run continues."""
+    from faithbench.cli.display import progress_on
+    from faithbench.leaderboard.plan import read_plan, run_plan
 
-    run_command(plan=plan, only=only or [], data=data, results=results, records=records)
+    console = Console(highlight=False)
+    wanted = read_plan(plan)
+    with progress_on(console) as progress:
+        run_plan(
+            wanted,
+            data=data,
+            results=results,
+            records=records,
+            only=tuple(only or ()),
+            say=lambda line: console.print(line, markup=False),
+            progress=progress,
+        )
 
 
-@leaderboard_app.command()
-def build(
+@leaderboard_app.command("build")
+def build_leaderboard(
     records: Records = Path("leaderboard/records"),
     submissions: Submissions = Path("submissions"),
     out: Out = Path("leaderboard"),
 ) -> None:
     """Build all files of the leaderboard; the same records give the same bytes."""
-    from faithbench.cli.leaderboard_commands import build_command
+    from faithbench.leaderboard.build import build, write_files
+    from faithbench.leaderboard.pages.formatting import counted
 
-    build_command(records=records, submissions=submissions, out=out)
+    board, files = build(records, submissions)
+    changed = write_files(files, out)
+    for name in changed:
+        _print(f"{out / name}")
+    outcome = f"{len(changed)} files changed" if changed else "nothing changed"
+    tables = counted(len(board.tables), "table")
+    _print(f"{tables} from {board.records} records in {out}: {outcome}")
 
 
-@leaderboard_app.command()
-def check(
+@leaderboard_app.command("check")
+def check_leaderboard(
     records: Records = Path("leaderboard/records"),
     submissions: Submissions = Path("submissions"),
     out: Out = Path("leaderboard"),
 ) -> None:
-    """Fail if the leaderboard's files are not what a build would write."""
-    from faithbench.cli.leaderboard_commands import check_command
+    """Fail if the leaderboard's files differ from what a build would write."""
+    from faithbench.leaderboard.build import build, differences
+    from faithbench.leaderboard.pages.formatting import counted
 
-    check_command(records=records, submissions=submissions, out=out)
+    board, files = build(records, submissions)
+    differing = differences(files, out)
+    for line in differing:
+        _print(line)
+    if differing:
+        raise FaithbenchError(
+            f"{len(differing)} files in {out} are not what the records give; "
+            "run `faithbench leaderboard build` and commit what it writes"
+        )
+    tables = counted(len(board.tables), "table")
+    _print(f"{tables} from {board.records} records in {out}: up to date")
 
 
-@leaderboard_app.command()
-def publish(
+@leaderboard_app.command("publish")
+def publish_records(
     results: Results = Path("results"),
     records: Records = Path("leaderboard/records"),
     attributions: Annotated[
-        int, typer.Option(min=0, help="Examples per record that keep tokens and scores.")
+        int, typer.Option(min=0, help="Examples per record that keep tokens and scores, at most.")
     ] = 40,
 ) -> None:
-    """Copy finished records of a results folder to the leaderboard, trimmed and packed."""
-    from faithbench.cli.leaderboard_commands import publish_command
+    """Copy the finished records of a results folder to the leaderboard, trimmed and packed."""
+    from faithbench.leaderboard.publish import publish
 
-    publish_command(results=results, records=records, attributions=attributions)
+    published = publish(results, records, attributions)
+    for path in published.changed:
+        _print(f"{path}")
+    outcome = f"{len(published.changed)} changed" if published.changed else "nothing changed"
+    _print(f"{published.count} records of {results} in {records}: {outcome}")
+
+
+def _print(line: str) -> None:
+    """Print a line unbroken: scripts read paths out of it."""
+    Console(highlight=False).print(line, soft_wrap=True, markup=False)

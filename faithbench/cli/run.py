@@ -1,31 +1,126 @@
-"""What a run says beyond its table: paired tests, and a few explained sentences."""
+"""`faithbench run`: tables, paired tests and a few explained examples of a run."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
+import typer
 from rich.console import Console
 from rich.text import Text
 
-from faithbench.cli.display import caption, progress_on, results_tables
-from faithbench.cli.heat_map import heat_map
-from faithbench.core.types import Example
-from faithbench.data.dataset import Dataset
-from faithbench.models.encoding import encode
-from faithbench.models.model import Model
-from faithbench.run.finish import Outcome
-from faithbench.run.one_text import say
-from faithbench.run.request import Request, make_job
-from faithbench.stats.pairwise import ALPHA, holm, paired_tests
-from faithbench.stats.signed_rank import PairedTest
+from faithbench.cli.options import (
+    DataFolder,
+    Device,
+    Limit,
+    ModelName,
+    PluginFiles,
+    Results,
+    Source,
+    Split,
+    TaskName,
+)
+
+if TYPE_CHECKING:
+    from faithbench.core.types import Example
+    from faithbench.data.dataset import Dataset
+    from faithbench.models.model import Model
+    from faithbench.run.finish import Outcome
+    from faithbench.stats.signed_rank import PairedTest
+
+
+def run(
+    explainer: Annotated[
+        str,
+        typer.Option(
+            "--explainer", "-e", help="Explainers as name[:key=value,...], separated by commas."
+        ),
+    ],
+    task: TaskName,
+    model: ModelName = None,
+    data: DataFolder = None,
+    source: Source = "auto",
+    split: Split = "test",
+    limit: Limit = None,
+    metrics: Annotated[
+        str,
+        typer.Option(help="Names or families, separated by commas; -name leaves one out."),
+    ] = "all",
+    operator: Annotated[str, typer.Option(help="How to erase: mask, delete or pad.")] = "mask",
+    device: Device = "auto",
+    dtype: Annotated[
+        str, typer.Option(help="Precision of the model: float32, float64, bf16 or fp16.")
+    ] = "float32",
+    seed: Annotated[int, typer.Option(help="First seed of random explainers.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds of random explainers.")] = 3,
+    encoder: Annotated[
+        str | None,
+        typer.Option(help="Sentence encoder for nearest neighbours: a folder, or a hub name."),
+    ] = None,
+    no_human: Annotated[
+        bool,
+        typer.Option("--no-human", help="Do not score human rationales next to the explainers."),
+    ] = False,
+    batch: Annotated[int, typer.Option(min=1, help="Examples explained at a time, at most.")] = 16,
+    long: Annotated[
+        str, typer.Option(help="What to do with texts too long for the model: truncate or window.")
+    ] = "truncate",
+    results: Results = Path("results"),
+    allow_changed_data: Annotated[
+        bool,
+        typer.Option("--allow-changed-data", help="Accept data whose checksum has changed."),
+    ] = False,
+    plugin: PluginFiles = None,
+) -> None:
+    """Explain a task's examples, score the explanations, and write a record."""
+    from faithbench.cli.display import caption, progress_on, results_tables
+
+    console = Console()
+    with progress_on(console, "loading data and model") as progress:
+        from faithbench.run.request import Request, make_job
+
+        request = Request(
+            explainer=explainer,
+            task=task,
+            model=model,
+            data=data,
+            source=source,
+            split=split,
+            limit=limit,
+            metrics=metrics,
+            operator=operator,
+            device=device,
+            dtype=dtype,
+            seed=seed,
+            seeds=seeds,
+            encoder=encoder,
+            human=not no_human,
+            batch=batch,
+            long=long,
+            results=results,
+            allow_changed_data=allow_changed_data,
+            plugins=tuple(plugin or ()),
+        )
+        job = make_job(request)
+        from faithbench.run.loop import run as run_job
+
+        outcomes = run_job(job, progress)
+    for table in results_tables([(o.selected.label, o.record) for o in outcomes]):
+        console.print(table)
+    console.print(caption(outcomes[0].record), style="dim", highlight=False)
+    for line in comparison_lines(outcomes):
+        console.print(line, highlight=False, markup=False)
+    show_examples(console, job.model, job.data, outcomes[0])
+    for outcome in outcomes:
+        console.print(f"record: {outcome.path}", highlight=False, markup=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
-class _Line:
-    """One metric of one other explainer: the test, and p after Holm."""
+class _TestedMetric:
+    """One metric of the first explainer against another one: the test, and p after Holm."""
 
     name: str
     other: str
@@ -36,109 +131,101 @@ class _Line:
 
 def comparison_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Compare the first explainer with each other one, per metric, paired by example."""
+    from faithbench.stats.pairwise import ALPHA
+
     if len(outcomes) < 2:
         return
-    lines = _lines(outcomes)
-    tested = [line for line in lines if line.adjusted is not None]
-    mcnemar = any(line.test.name == "McNemar" for line in tested)
+    tested = _test_all(outcomes)
+    count = sum(metric.adjusted is not None for metric in tested)
+    mcnemar = any(metric.test.name == "McNemar" for metric in tested if metric.adjusted is not None)
     yield (
         f"\n{outcomes[0].selected.label} against the others (Wilcoxon signed-rank"
         f"{', for 0/1 metrics exact McNemar' if mcnemar else ''}; "
-        f"p after Holm over {len(tested)} tests):"
+        f"p after Holm over {count} tests):"
     )
     for outcome in outcomes[1:]:
-        own = [line for line in lines if line.other == outcome.selected.label]
-        clear = [line for line in own if line.adjusted is not None and line.adjusted < ALPHA]
-        parts = {
-            "better": [_said(line) for line in clear if line.better],
-            "worse": [_said(line) for line in clear if line.better is False],
+        metrics = [metric for metric in tested if metric.other == outcome.selected.label]
+        clear = [m for m in metrics if m.adjusted is not None and m.adjusted < ALPHA]
+        verdicts = {
+            "better": [_numbers(metric) for metric in clear if metric.better],
+            "worse": [_numbers(metric) for metric in clear if metric.better is False],
             "no clear difference": [
-                line.name for line in own if line.adjusted is not None and line not in clear
+                metric.name
+                for metric in metrics
+                if metric.adjusted is not None and metric not in clear
             ],
-            **_untested(own),
+            **_untested(metrics),
         }
         yield f"  {outcome.selected.label}"
-        for verdict, said in parts.items():
-            if said:
-                text = f"{verdict}: {', '.join(said)}"
+        for verdict, names in verdicts.items():
+            if names:
+                text = f"{verdict}: {', '.join(names)}"
                 yield textwrap.fill(text, 78, initial_indent="    ", subsequent_indent="      ")
 
 
-def _lines(outcomes: Sequence[Outcome]) -> list[_Line]:
+def _test_all(outcomes: Sequence[Outcome]) -> list[_TestedMetric]:
     """Test every metric that has a direction, against every other explainer."""
+    from faithbench.stats.pairwise import holm, paired_tests
+
     first, others = outcomes[0], outcomes[1:]
     facts = {
         n: f for n, f in first.record.metrics.items() if f.higher_is_better is not None and f.n
     }
     pairs = [(name, other) for name in facts for other in others]
     columns = {n: [[row.values[n] for row in o.rows] for o in outcomes] for n in facts}
-    against = [(0, place) for place in range(1, len(outcomes))]
+    against = [(0, index) for index in range(1, len(outcomes))]
     tests = [test for n in facts for test in paired_tests(columns[n], against)]
     adjusted = iter(holm([t.p for t in tests if t.p is not None]))
     return [
-        _Line(
-            name,
-            other.selected.label,
-            test,
-            None if test.p is None else next(adjusted),
-            None if test.effect == 0 else (test.effect > 0) == facts[name].higher_is_better,
+        _TestedMetric(
+            name=name,
+            other=other.selected.label,
+            test=test,
+            adjusted=None if test.p is None else next(adjusted),
+            better=None if test.effect == 0 else (test.effect > 0) == facts[name].higher_is_better,
         )
         for (name, other), test in zip(pairs, tests, strict=True)
     ]
 
 
-def _said(line: _Line) -> str:
-    return f"{line.name} (p = {line.adjusted:.2g}, effect {line.test.effect:+.2f})"
+def _numbers(metric: _TestedMetric) -> str:
+    return f"{metric.name} (p = {metric.adjusted:.2g}, effect {metric.test.effect:+.2f})"
 
 
-def _untested(lines: Sequence[_Line]) -> dict[str, list[str]]:
-    """Gather the metrics without a test by the reason why."""
-    found: dict[str, list[str]] = {}
-    for line in lines:
-        if line.adjusted is None:
-            found.setdefault(f"no test, {line.test.reason}", []).append(line.name)
-    return found
+def _untested(metrics: Sequence[_TestedMetric]) -> dict[str, list[str]]:
+    """Group the metrics without a test by the reason why."""
+    names: dict[str, list[str]] = {}
+    for metric in metrics:
+        if metric.adjusted is None:
+            names.setdefault(f"no test, {metric.test.reason}", []).append(metric.name)
+    return names
 
 
 def show_examples(
     console: Console, model: Model, data: Dataset, outcome: Outcome, count: int = 3
 ) -> None:
     """Print heat maps of a few examples, spread over the data."""
+    import numpy as np
+
+    from faithbench.cli.heat_map import heat_map
+    from faithbench.models.encoding import encode
+    from faithbench.run.one_text import say
+
+    count = min(count, len(outcome.rows))
     console.print(
-        f"\n{outcome.selected.label} on {min(count, len(outcome.rows))} of the examples "
+        f"\n{outcome.selected.label} on {count} of the examples "
         "(orange for the prediction, blue against):",
         highlight=False,
     )
-    labels = data.task.labels
-    places = np.linspace(0, len(outcome.rows) - 1, min(count, len(outcome.rows))).round()
-    for place in places.astype(int):
-        row, example = outcome.rows[place], data.examples[place]
-        long = outcome.record.protocol.long
+    labels, long = data.task.labels, outcome.record.protocol.long
+    for index in np.linspace(0, len(outcome.rows) - 1, count).round().astype(int):
+        row, example = outcome.rows[index], data.examples[index]
         encoding = encode(model, example, data.task.evidence, long)
-        right = "right" if row.right else f"wrong, it is {_truth(labels, example)}"
-        said = f"{row.id}: {say(labels, encoding, row.target)}"
-        console.print(Text(f"{said} (p = {row.probability:.3f}, {right})", style="dim"))
+        verdict = "right" if row.right else f"wrong, it is {_truth(labels, example)}"
+        prediction = f"{row.id}: {say(labels, encoding, row.target)}"
+        console.print(Text(f"{prediction} (p = {row.probability:.3f}, {verdict})", style="dim"))
         console.print(heat_map(encoding, np.array(row.scores)))
 
 
 def _truth(labels: Sequence[str], example: Example) -> str:
     return repr(example.answers[0].text) if example.answers else labels[example.label]
-
-
-def run_command(request: Request) -> None:
-    """Run explainers on a task and print the table, three heat maps and the record paths."""
-    console = Console()
-    with console.status("loading data and model"):
-        job = make_job(request)
-        from faithbench.run.loop import run
-    with progress_on(console) as progress:
-        outcomes = run(job, progress)
-    for table in results_tables([(o.selected.label, o.record) for o in outcomes]):
-        console.print(table)
-    console.print(caption(outcomes[0].record), style="dim", highlight=False)
-
-    for line in comparison_lines(outcomes):
-        console.print(line, highlight=False, markup=False)
-    show_examples(console, job.model, job.data, outcomes[0])
-    for outcome in outcomes:
-        console.print(f"record: {outcome.path}", highlight=False, markup=False, soft_wrap=True)

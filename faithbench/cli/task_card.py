@@ -19,7 +19,7 @@ from faithbench.data.tasks import Task, load_task
 _LONGEST = 300  # characters of a text that are shown
 
 
-def show_task(name: str, data: Path | None = None, source: str = "auto") -> None:
+def print_card(name: str, data: Path | None = None, source: str = "auto") -> None:
     """Print a task's card, and three of its rows if a source can give them."""
     task = load_task(name)
     console = Console(width=min(80, Console().width), highlight=False)

@@ -4,35 +4,88 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import check_writable
 from faithbench.core.types import Attribution, Batch, Encoding, Progress
-from faithbench.data.dataset import Dataset
+from faithbench.data.dataset import Dataset, load_dataset
+from faithbench.data.tasks import Task
 from faithbench.explainers.lrp import relevance_pass, weighted_rollout
 from faithbench.explainers.passes.capture import Capture, capture
 from faithbench.explainers.passes.heads import (
     Calibration,
     HeadStatistics,
     Trial,
+    cached_heads,
     count_heads,
     masks_at,
+    write_heads,
 )
 from faithbench.explainers.passes.lrp_rules import HeadRule
 from faithbench.metrics.registry import case_metrics, find_metrics
-from faithbench.models.encoding import collate, encode
+from faithbench.models.encoding import collate, encode, shortened
 from faithbench.models.engine import Engine
-from faithbench.models.model import Model
+from faithbench.models.model import Model, load_model
 from faithbench.models.predictions import predictions
 from faithbench.models.shared_passes import per_output, release
+from faithbench.run.request import model_for
 from faithbench.run.score import score
+from faithbench.training.head_statistics import PARSER, measure, spacy_parse
 
 PAPER = (0.1, 0.8)
 XI_SYNTACTIC = (-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1)
 XI_POSITIONAL = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 Groups = list[list[list[int]]]
+
+
+def fit_heads(
+    task: Task,
+    *,
+    model: str | None = None,
+    folder: Path | None = None,
+    source: str = "auto",
+    sentences: int = 1000,
+    examples: int = 100,
+    max_tokens: int | None = None,
+    step: int = 1,
+    device: str = "auto",
+    out: Path | None = None,
+    progress: Progress,
+) -> tuple[HeadStatistics, Path]:
+    """Find a model's heads on training sentences, calibrate them on dev, and write the file.
+
+    Without `out`, the file goes where lrp-mask looks for it. Returns the statistics and the path.
+    """
+    if out is not None:  # before anything is read or loaded
+        check_writable(out.parent, "--out")
+    train = load_dataset(task, source=source, split="train", folder=folder, limit=sentences)
+    dev = load_dataset(task, source=source, split="dev", folder=folder, limit=examples)
+    name, revision = model_for(task, train, model)
+    loaded = load_model(name, labels=task.labels, kind=task.kind, revision=revision, device=device)
+    loaded = shortened(loaded, max_tokens)
+    path = out or cached_heads(loaded)
+    check_writable(path.parent, "--out")
+    relations, positions = measure(loaded, train.examples, spacy_parse, progress)
+    statistics = HeadStatistics(
+        task=task.name,
+        model=loaded.public_name,
+        weights_sha256=loaded.weights_sha256,
+        parser=f"{PARSER} {version(PARSER.replace('_', '-'))}",
+        split=train.split,
+        sentences=len(train.examples),
+        data_sha256=train.sha256,
+        relations=relations,
+        positions=positions,
+        thresholds={"paper": PAPER},
+    )
+    statistics = calibrate(loaded, statistics, dev, progress, step=step)
+    write_heads(statistics, path)
+    return statistics, path
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def test_ctrl_c_in_a_run_counts_what_is_kept(call: Call, monkeypatch: pytest.Mon
     [
         (
             "compare a b --task sst2",
-            "faithbench.cli.compare.find_entrants",
+            "faithbench.records.entrants.find_entrants",
             "nothing is kept; the same command starts from the beginning",
         ),
         (
@@ -163,7 +163,7 @@ def test_ctrl_c_in_a_run_counts_what_is_kept(call: Call, monkeypatch: pytest.Mon
         ),
         (
             "leaderboard build",
-            "faithbench.cli.leaderboard_commands.build",
+            "faithbench.leaderboard.build.build",
             "nothing is kept; the same command starts from the beginning",
         ),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.cli.compare import compare_command
+from faithbench.cli.compare import compare as compare_command
 from tests.support.stores import store
 
 UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
@@ -28,7 +28,7 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         monkeypatch.delenv(name, raising=False)
 
     def run(words: list[str], results: Path, metrics: str = "all") -> list[str]:
-        compare_command(explainers=words, task="sst2", results=results, metrics=metrics)
+        compare_command(explainers=words, task="sst2", results=results, metric=metrics)
         lines = capsys.readouterr().out.splitlines()
         assert max(map(len, lines)) <= 80
         return [" ".join(line.split()) for line in lines]
@@ -95,4 +95,4 @@ def test_long_names_and_many_explainers_fit(tmp_path: Path, printed) -> None:
 
 def test_a_task_file_names_its_task(results: Path, printed) -> None:
     path = Path(__file__).parents[2] / "tasks" / "sst2.toml"
-    compare_command(explainers=["lime", "random"], task=str(path), results=results, metrics="aopc")
+    compare_command(explainers=["lime", "random"], task=str(path), results=results, metric="aopc")

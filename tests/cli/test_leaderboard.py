@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.cli.leaderboard_commands import build_command, check_command, publish_command
+from faithbench.cli.leaderboard import build_leaderboard, check_leaderboard, publish_records
 from faithbench.core.errors import FaithbenchError
 from tests.support.commands import LIGHT, fresh
 from tests.support.stores import store
@@ -31,19 +31,19 @@ def test_publish_build_and_check(place: Path, capsys: pytest.CaptureFixture[str]
         Path("submissions"),
         Path("leaderboard"),
     )
-    publish_command(results=Path("results"), records=records, attributions=2)
+    publish_records(results=Path("results"), records=records, attributions=2)
     assert capsys.readouterr().out.splitlines()[-1] == (
         "3 records of results in leaderboard/records: 6 changed"
     )
-    build_command(records=records, submissions=submissions, out=out)
+    build_leaderboard(records=records, submissions=submissions, out=out)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "leaderboard/README.md"
     assert lines[-1] == "1 table from 3 records in leaderboard: 6 files changed"
-    check_command(records=records, submissions=submissions, out=out)
+    check_leaderboard(records=records, submissions=submissions, out=out)
     assert capsys.readouterr().out == "1 table from 3 records in leaderboard: up to date\n"
     (out / "index.html").unlink()
     with pytest.raises(FaithbenchError, match="1 files in leaderboard are not what the records"):
-        check_command(records=records, submissions=submissions, out=out)
+        check_leaderboard(records=records, submissions=submissions, out=out)
     assert capsys.readouterr().out == "leaderboard/index.html: missing\n"
 
 

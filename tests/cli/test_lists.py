@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from faithbench.cli import listing
-from faithbench.cli.listing import show_doctor, show_explainers, show_metrics, show_tasks
+from faithbench.cli import lists
+from faithbench.cli.lists import doctor, list_explainers, list_metrics, list_tasks
 from faithbench.data import dataset as data
 from faithbench.data.tasks import task_names
 from faithbench.explainers.registry import EXPLAINERS
@@ -35,7 +35,7 @@ def table(text: str) -> list[list[str]]:
 
 def test_tasks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    show_tasks()
+    list_tasks()
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
     rows = {line.split()[0]: line.split()[1:] for line in lines if line.strip()}
@@ -50,13 +50,13 @@ def test_tasks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 def test_tasks_of_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "cola").mkdir()
     (tmp_path / "cola" / "dev.jsonl").write_text("{}")
-    show_tasks(tmp_path)
+    list_tasks(tmp_path)
     rows = {line.split()[0]: line.split()[-3:] for line in capsys.readouterr().out.splitlines()[2:]}
     assert rows["cola"] == ["yes", "no", "-"] and rows["yelp"] == ["no", "no", "-"]
 
 
 def test_explainers(capsys: pytest.CaptureFixture[str]) -> None:
-    show_explainers()
+    list_explainers()
     rows = table(capsys.readouterr().out)
     assert [row[0] for row in rows] == [*EXPLAINERS, "captum:<Class>"]
     assert ["random", "control", "Score each token with a random number."] in rows
@@ -65,7 +65,7 @@ def test_explainers(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_metrics(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    show_metrics()
+    list_metrics()
     lines = capsys.readouterr().out.splitlines()
     assert max(len(line) for line in lines) <= 80
     first = {line.split()[0]: line.split()[1:3] for line in lines if line.strip()}
@@ -80,7 +80,7 @@ def test_metrics(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    show_doctor(tmp_path)
+    doctor(tmp_path)
     out = capsys.readouterr().out
     said, plain = dict(table(out)), [line for line in out.splitlines() if line.strip()]
     assert said["device"] == f"cpu, {torch.get_num_threads()} threads"
@@ -98,7 +98,7 @@ def test_doctor_finds_an_accelerator(
 ) -> None:
     for place, name in ((torch.backends.mps, "mps"), (torch.cuda, "cuda")):
         monkeypatch.setattr(place, "is_available", lambda: True)
-        show_doctor(None)
+        doctor(None)
         assert dict(table(capsys.readouterr().out))["device"].startswith(f"{name}, ")
 
 
@@ -106,10 +106,10 @@ def test_doctor_names_what_is_missing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     absent = {"spacy", "peft"}
-    find_spec = listing.find_spec
-    monkeypatch.setattr(listing, "find_spec", lambda m: None if m in absent else find_spec(m))
-    monkeypatch.setattr(listing, "_PACKAGES", ("torch", "no-such-package"))
-    show_doctor(None)
+    find_spec = lists.find_spec
+    monkeypatch.setattr(lists, "find_spec", lambda m: None if m in absent else find_spec(m))
+    monkeypatch.setattr(lists, "_PACKAGES", ("torch", "no-such-package"))
+    doctor(None)
     out = capsys.readouterr().out
     said = dict(table(out))
     assert said["no-such-package"] == "not installed"

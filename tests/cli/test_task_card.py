@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.cli.task_card import show_task
+from faithbench.cli.task_card import print_card
 from faithbench.data import dataset as data
 from faithbench.data.tasks import load_task, task_names
 from tests.support.tasks import put_folder
@@ -43,7 +43,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("name", task_names())
 def test_every_card_fits(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    show_task(name)
+    print_card(name)
     out = said(capsys)
     task = load_task(name)
     assert out.startswith(f"{name}: {task.title} kind {task.kind}, version 1 labels ")
@@ -52,7 +52,7 @@ def test_every_card_fits(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_three_rows_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put_folder(load_task("squad"), tmp_path)
-    show_task("squad", tmp_path)
+    print_card("squad", tmp_path)
     out = said(capsys)
     assert "cut dev_full by article: train 66%, dev 14%, test 20%" in out
     assert "revision 7b6d24c440a36b6815f21b70d25016731768db1f columns id = id" in out
@@ -62,11 +62,11 @@ def test_three_rows_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_what_is_not_pinned_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    show_task("cbt-ne")
+    print_card("cbt-ne")
     out = said(capsys)
     assert "revision main (unpinned)" in out
     assert "no rows to show: cannot read split 'test' of task cbt-ne (hub: the hub is not" in out
-    show_task("multirc")
+    print_card("multirc")
     assert "revision refs/convert/parquet (unpinned)" in said(capsys)
 
 
@@ -80,7 +80,7 @@ def test_a_task_of_eleven_lines(tmp_path: Path, capsys: pytest.CaptureFixture[st
         f'{{"id": "2", "text": "{"fine " * 100}", "label": 1}}\n'
     )
     path = str(tmp_path / "shop.toml")
-    show_task(path, tmp_path)
+    print_card(path, tmp_path)
     out = said(capsys)
     assert "licence not stated citation not stated" in out
     assert "1: negative text Broke at once, [red]bad[/red]. rationale Broke" in out

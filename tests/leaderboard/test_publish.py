@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.cli.compare import compare_command
+from faithbench.cli.compare import compare as compare_command
 from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.publish import kept_ids, publish
@@ -72,7 +72,7 @@ def test_compare_reads_published_records(
 ) -> None:
     publish(results, tmp_path / "records", attributions=0)
     compare_command(
-        explainers=["lime", "random"], task="sst2", results=tmp_path / "records", metrics="aopc"
+        explainers=["lime", "random"], task="sst2", results=tmp_path / "records", metric="aopc"
     )
     assert "lime 0.750, random 0.100" in capsys.readouterr().out
 
