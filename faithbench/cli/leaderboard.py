@@ -60,10 +60,10 @@ def build_leaderboard(
     out: Out = Path("leaderboard"),
 ) -> None:
     """Build all files of the leaderboard; the same records give the same bytes."""
-    from faithbench.leaderboard.build import build, write_files
+    from faithbench.leaderboard.build import build_files, write_files
     from faithbench.leaderboard.pages.formatting import counted
 
-    board, files = build(records, submissions)
+    board, files = build_files(records, submissions)
     changed = write_files(files, out)
     for name in changed:
         _print(f"{out / name}")
@@ -79,10 +79,10 @@ def check_leaderboard(
     out: Out = Path("leaderboard"),
 ) -> None:
     """Fail if the leaderboard's files differ from what a build would write."""
-    from faithbench.leaderboard.build import build, differences
+    from faithbench.leaderboard.build import build_files, differences
     from faithbench.leaderboard.pages.formatting import counted
 
-    board, files = build(records, submissions)
+    board, files = build_files(records, submissions)
     differing = differences(files, out)
     for line in differing:
         _print(line)
@@ -104,9 +104,9 @@ def publish_records(
     ] = 40,
 ) -> None:
     """Copy the finished records of a results folder to the leaderboard, trimmed and packed."""
-    from faithbench.leaderboard.publish import publish
+    from faithbench.leaderboard.publish import publish_results
 
-    published = publish(results, records, attributions)
+    published = publish_results(results, records, attributions)
     for path in published.changed:
         _print(f"{path}")
     outcome = f"{len(published.changed)} changed" if published.changed else "nothing changed"

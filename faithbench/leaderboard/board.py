@@ -38,7 +38,7 @@ class Score(Facts):
 
 
 class Pair(NamedTuple):
-    """A paired test of two explainers: p as found, p after Holm over the table, and effect.
+    """A paired test of two explainers: its p value, p after Holm over the table, and effect.
 
     A tuple, and so a list in JSON: a table of 28 explainers has 378 pairs for each metric.
     """
@@ -96,6 +96,11 @@ class BoardRow(Facts):
     backwards: float | None
     forward_equivalents: float | None
     curve: tuple[float, ...]
+
+    @property
+    def is_human(self) -> bool:
+        """Return whether this is the rationale that people marked: a yardstick, not a method."""
+        return self.name == "human"
 
 
 class ShownExample(Facts):

@@ -1,112 +1,158 @@
-"""Records of the leaderboard and of submissions, sorted into groups of like with like."""
+"""Published and submitted records, read and sorted into groups that may be compared."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, zip_longest
 from pathlib import Path
 
 import numpy as np
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import file_sha256
+from faithbench.core.rounding import decimals
 from faithbench.core.types import Floats
 from faithbench.leaderboard.names import labels_of
 from faithbench.records.conditions import Conditions, conditions_of
-from faithbench.records.entrants import Entrant
 from faithbench.records.record import read
 from faithbench.records.rows import ResultRow
 from faithbench.records.rows_file import read_rows
 from faithbench.records.schema import Record
 from faithbench.records.store import StoredRecord
 
+CURVE_STEPS = 9
+"""Number of erased shares in a curve: 10, 20, ..., 90%."""
+
 
 @dataclass(frozen=True)
 class PublishedRecord:
-    """A record that takes part: where it lies, as a page may say it, and who submitted it."""
+    """A record that takes part, its path as pages show it, and its submission, if any."""
 
     stored: StoredRecord
-    place: str
+    shown_path: str
     submission: str | None
 
 
 Part = list[tuple[PublishedRecord, str]]
-"""Records with their labels, of which no other part has any on the same terms."""
+"""Records with their labels; no record of another part shares their conditions."""
+
+
+@dataclass(frozen=True)
+class RecordValues:
+    """A record with its conditions and its values: one per example, in the order of `ids`.
+
+    A missing value is NaN, so that the values of a metric are one array. `by_seed` has, for each
+    metric that was measured under several seeds, an array with a row per seed. `curve` is the
+    mean probability as more is erased, over the examples that have a curve; `scored` are the rows
+    that keep tokens and scores, by id. `ids` are sorted.
+    """
+
+    stored: StoredRecord
+    conditions: Conditions
+    ids: tuple[str, ...]
+    values: dict[str, Floats]
+    by_seed: dict[str, Floats]
+    curve: tuple[float, ...]
+    scored: dict[str, ResultRow]
+
+    def seed_values(self, metric: str) -> Floats:
+        """Return the values of a metric with a row per seed."""
+        return self.by_seed[metric] if metric in self.by_seed else self.values[metric][None]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An explainer of a group, with the submission that it came by, if any."""
+    """An explainer of a group: its records, which differ in their seeds alone."""
 
     label: str
-    sheets: tuple[RecordValues, ...]
-    places: tuple[str, ...]
+    record_values: tuple[RecordValues, ...]
+    shown_paths: tuple[str, ...]
     submission: str | None
 
     @property
     def is_human(self) -> bool:
-        """Say whether this is the rationale that people marked: a yardstick, not a method."""
+        """Return whether this is the rationale that people marked: a yardstick, not a method."""
         return self.first.explainer.name == "human"
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
-        """Return its records, which differ in their seeds alone."""
-        return tuple(sheet.stored.record for sheet in self.sheets)
+        """Return the records, in the order of their seeds."""
+        return tuple(values.stored.record for values in self.record_values)
 
     @property
     def first(self) -> Record:
-        """Return its first record."""
+        """Return the first record."""
         return self.records[0]
 
     def values(self, metric: str) -> Floats:
         """Return one value per example, in the order of the sorted ids: the mean over seeds."""
-        if len(self.sheets) == 1:
-            return self.sheets[0].values[metric]
-        entrant = Entrant(self.label, tuple(sheet.stored for sheet in self.sheets))
-        return np.array(entrant.values(metric, self.sheets[0].ids), dtype=float)
+        if len(self.record_values) == 1:
+            return self.record_values[0].values[metric]
+        seeds = [values.seed_values(metric) for values in self.record_values]
+        return _mean_over_seeds(np.concatenate(seeds))
 
 
 @dataclass(frozen=True)
 class Group:
-    """All explainers on the same terms, by label."""
+    """All explainers that were measured under the same conditions, by label."""
 
-    terms: Conditions
-    contenders: tuple[Entry, ...]
+    conditions: Conditions
+    entries: tuple[Entry, ...]
 
 
 def find_records(records: Path, submissions: Path) -> list[PublishedRecord]:
     """Read all records below two folders, not yet their rows; a missing folder holds none."""
-    found = [
-        PublishedRecord(StoredRecord(path, read(path)), f"records/{place}", None)
-        for path, place in record_files(records)
+    published = [
+        PublishedRecord(StoredRecord(path, read(path)), f"records/{inside}", None)
+        for path, inside in record_files(records)
     ]
-    entries = sorted(submissions.iterdir()) if submissions.is_dir() else []
-    for entry in entries:
-        for path, place in record_files(entry / "records"):
-            where = f"submissions/{entry.name}/records/{place}"
-            found.append(PublishedRecord(StoredRecord(path, read(path)), where, entry.name))
-    if not found:
+    folders = sorted(submissions.iterdir()) if submissions.is_dir() else []
+    for folder in folders:
+        for path, inside in record_files(folder / "records"):
+            shown_path = f"submissions/{folder.name}/records/{inside}"
+            stored = StoredRecord(path, read(path))
+            published.append(PublishedRecord(stored, shown_path, folder.name))
+    if not published:
         raise FaithbenchError(
             f"no record in {records} nor in {submissions}; make some with `faithbench run`, then "
             "`faithbench leaderboard publish --results results --records "
             f"{records}`, or point --records at another folder"
         )
-    return found
+    return published
 
 
-def digest_of(found: Sequence[PublishedRecord]) -> str:
-    """Digest what a leaderboard is made from: each record and, through it, its rows."""
-    lines = sorted(f"{file_sha256(one.stored.path)} {one.place}" for one in found)
+def record_files(folder: Path) -> list[tuple[Path, str]]:
+    """Return the record files below a folder, hidden ones left out, and their paths inside it."""
+    paths = [(path, path.relative_to(folder)) for path in folder.rglob("*.json")]
+    visible = [
+        (path, inside.as_posix())
+        for path, inside in paths
+        if not any(name.startswith(".") for name in inside.parts)
+    ]
+    # By the text of the path: the order must not depend on the system's separator.
+    return sorted(visible, key=lambda pair: pair[1])
+
+
+def records_digest(published: Sequence[PublishedRecord]) -> str:
+    """Return a digest of everything a leaderboard is made from."""
+    # A record holds the digest of its rows, so that the rows need not be read here.
+    lines = sorted(f"{file_sha256(one.stored.path)} {one.shown_path}" for one in published)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def parts_of(found: Sequence[PublishedRecord]) -> list[Part]:
-    """Label all records and part them by what shows without their rows: each part is a job."""
-    labels = labels_of([(one.stored, one.submission) for one in found])
+def parts_of(published: Sequence[PublishedRecord]) -> list[Part]:
+    """Label all records, and split them into parts that can be worked on side by side.
+
+    Conditions include the ids of the examples, which are in the rows: a part is therefore what
+    shares the conditions that the record alone tells, and may hold several groups.
+    """
+    labels = labels_of([(one.stored, one.submission) for one in published])
     parts: dict[tuple[str, str, str], Part] = {}
-    for one, label in zip(found, labels, strict=True):
+    for one, label in zip(published, labels, strict=True):
         record = one.stored.record
         key = (record.task.name, record.task.source, record.model.weights_sha256)
         parts.setdefault(key, []).append((one, label))
@@ -114,99 +160,91 @@ def parts_of(found: Sequence[PublishedRecord]) -> list[Part]:
 
 
 def groups_in(part: Part) -> list[Group]:
-    """Read the rows of a part and sort its records into groups that share all terms."""
-    kinds: dict[Conditions, dict[str, list[tuple[PublishedRecord, RecordValues]]]] = {}
-    for one, label in part:
-        sheet = read_values(one.stored)
-        kinds.setdefault(sheet.terms, {}).setdefault(label, []).append((one, sheet))
+    """Read the rows of a part, and sort its records into groups that share all conditions."""
+    groups: dict[Conditions, dict[str, list[tuple[PublishedRecord, RecordValues]]]] = {}
+    for published, label in part:
+        values = read_values(published.stored)
+        groups.setdefault(values.conditions, {}).setdefault(label, []).append((published, values))
     return [
-        Group(terms, tuple(_contender(label, own[label]) for label in sorted(own)))
-        for terms, own in kinds.items()
+        Group(conditions, tuple(_entry(label, labelled[label]) for label in sorted(labelled)))
+        for conditions, labelled in groups.items()
     ]
-
-
-def _contender(label: str, own: Sequence[tuple[PublishedRecord, RecordValues]]) -> Entry:
-    """Pool records of different seeds, refusing two of the same."""
-    ordered = sorted(own, key=lambda pair: (pair[0].stored.record.seeds, pair[0].place))
-    for place, (one, _) in enumerate(ordered):
-        for other, _ in ordered[place + 1 :]:
-            _check_apart(label, one.stored, other.stored)
-    return Entry(
-        label,
-        tuple(sheet for _, sheet in ordered),
-        tuple(one.place for one, _ in ordered),
-        ordered[0][0].submission,
-    )
-
-
-def _check_apart(label: str, own: StoredRecord, rival: StoredRecord) -> None:
-    first, second = own.record, rival.record
-    both = sorted(set(first.seeds) & set(second.seeds))
-    if both:
-        raise FaithbenchError(
-            f"two records of {label} on the same terms share seed {both[0]}: {own.path} "
-            f"and {rival.path}; keep one of them"
-        )
-    for name in ("package", "version", "assets"):
-        if getattr(first.explainer, name) != getattr(second.explainer, name):
-            raise FaithbenchError(
-                f"records of {label} under different seeds differ in the explainer's {name}: "
-                f"{own.path} and {rival.path}; run both again, or keep one of them"
-            )
-
-
-def record_files(folder: Path) -> list[tuple[Path, str]]:
-    """Return the records' files below a folder, hidden ones left out, and where they lie in it."""
-    paths = [(path, path.relative_to(folder)) for path in folder.rglob("*.json")]
-    shown = [
-        (path, inside.as_posix())
-        for path, inside in paths
-        if not any(part.startswith(".") for part in inside.parts)
-    ]
-    return sorted(shown, key=lambda pair: pair[1])
-
-
-STEPS = 9
-"""So many shares of a text are erased for a curve: 10, 20, ..., 90%."""
-
-
-@dataclass(frozen=True)
-class RecordValues:
-    """A record with its terms and values: one per example, in the order of the sorted `ids`.
-
-    A missing value is NaN, so that the values of a metric are one array.
-    `curve` is the mean probability as more is erased, over the examples that have a curve;
-    `scored` are the rows that keep tokens and scores, by id.
-    """
-
-    stored: StoredRecord
-    terms: Conditions
-    ids: tuple[str, ...]
-    values: dict[str, Floats]
-    curve: tuple[float, ...]
-    scored: dict[str, ResultRow]
 
 
 def read_values(stored: StoredRecord) -> RecordValues:
-    """Read the rows of a record, checked against its digest, and keep what tables need."""
+    """Read the rows of a record, checked against its digest, and keep only what tables need."""
     record = stored.record
     rows = read_rows(stored.path.with_name(record.rows.file), record.rows.sha256)
     ordered = sorted(rows, key=lambda row: row.id)
     try:
-        found = [[*map(row.values.__getitem__, record.metrics)] for row in ordered]
+        values = [[*map(row.values.__getitem__, record.metrics)] for row in ordered]
     except KeyError as error:
         raise FaithbenchError(
             f"record {stored.path} holds metric {error}, which some of its rows do not have; "
             "restore the files or run the cell again"
         ) from error
-    # A row per metric: each is read as a whole, over and over.
-    table = np.array(found, dtype=float).reshape(len(ordered), len(record.metrics)).T.copy()
-    curves = [(row.probability, *row.curve) for row in ordered if len(row.curve) == STEPS]
+    # Turned and copied, so that the values of a metric lie next to each other in memory: they
+    # are read as a whole, once for every pair of explainers.
+    by_metric = np.array(values, dtype=float).reshape(len(ordered), len(record.metrics)).T.copy()
+    curves = [(row.probability, *row.curve) for row in ordered if len(row.curve) == CURVE_STEPS]
     return RecordValues(
-        stored,
-        conditions_of(record, ordered),
-        tuple(row.id for row in ordered),
-        dict(zip(record.metrics, table, strict=True)),
-        tuple(np.mean(curves, axis=0).tolist()) if curves else (),
-        {row.id: row for row in ordered if row.tokens},
+        stored=stored,
+        conditions=conditions_of(record, ordered),
+        ids=tuple(row.id for row in ordered),
+        values=dict(zip(record.metrics, by_metric, strict=True)),
+        by_seed=_values_by_seed(record, ordered),
+        curve=tuple(np.mean(curves, axis=0).tolist()) if curves else (),
+        scored={row.id: row for row in ordered if row.tokens},
     )
+
+
+def _values_by_seed(record: Record, rows: Sequence[ResultRow]) -> dict[str, Floats]:
+    """Return, for metrics with several values per example, an array with a row per seed."""
+    names = {name for row in rows for name in row.by_seed}.intersection(record.metrics)
+    return {
+        # A row with fewer values than others has gaps, which become NaN.
+        name: np.array(
+            list(zip_longest(*(row.by_seed.get(name, (row.values[name],)) for row in rows))),
+            dtype=float,
+        )
+        for name in sorted(names)
+    }
+
+
+def _mean_over_seeds(values: Floats) -> Floats:
+    """Return the mean of each column over its rows, NaN where no row has a value."""
+    means = []
+    for column in values.T:
+        present = column[~np.isnan(column)].tolist()
+        # An exact sum, rounded as in rows: the order of the records must not show.
+        means.append(decimals(math.fsum(present) / len(present)) if present else math.nan)
+    return np.array(means)
+
+
+def _entry(label: str, labelled: Sequence[tuple[PublishedRecord, RecordValues]]) -> Entry:
+    """Pool records of different seeds, refusing two that share a seed."""
+    ordered = sorted(labelled, key=lambda pair: (pair[0].stored.record.seeds, pair[0].shown_path))
+    for (first, _), (second, _) in combinations(ordered, 2):
+        _check_poolable(label, first.stored, second.stored)
+    return Entry(
+        label=label,
+        record_values=tuple(values for _, values in ordered),
+        shown_paths=tuple(published.shown_path for published, _ in ordered),
+        submission=ordered[0][0].submission,
+    )
+
+
+def _check_poolable(label: str, first: StoredRecord, second: StoredRecord) -> None:
+    """Refuse two records of one explainer that are not the same thing under other seeds."""
+    both = sorted(set(first.record.seeds) & set(second.record.seeds))
+    if both:
+        raise FaithbenchError(
+            f"two records of {label} under the same conditions share seed {both[0]}: "
+            f"{first.path} and {second.path}; keep one of them"
+        )
+    for name in ("package", "version", "assets"):
+        if getattr(first.record.explainer, name) != getattr(second.record.explainer, name):
+            raise FaithbenchError(
+                f"records of {label} under different seeds differ in the explainer's {name}: "
+                f"{first.path} and {second.path}; run both again, or keep one of them"
+            )

@@ -1,4 +1,4 @@
-"""What explainers are called on a board: short, and one label for one thing everywhere."""
+"""Names on a board: labels of explainers, ids and titles of tables; one name for one thing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
+from typing import NamedTuple
 
 from faithbench.core.files import slug
 from faithbench.core.spec import setting_text
@@ -14,148 +15,165 @@ from faithbench.records.conditions import Conditions, describe_field, describe_v
 from faithbench.records.schema import Record
 from faithbench.records.store import StoredRecord
 
-# Who submitted it, the explainer's name, and all its settings: records that agree are pooled.
-Kind = tuple[str | None, str, str]
+
+class ExplainerKey(NamedTuple):
+    """One explainer of a board: records that agree in all of this are pooled."""
+
+    submission: str | None
+    name: str
+    settings: str
 
 
 def labels_of(records: Sequence[tuple[StoredRecord, str | None]]) -> list[str]:
     """Return a label per record: the same for equal explainers, another for each other one.
 
     A label is the explainer's name with the settings that its file name tells: those that were
-    not the default. Where that is not enough, it has all settings in which they differ. What
-    was submitted has the submission's name.
+    not the default. Where that is not enough, it has all settings in which they differ.
+    Submissions are called by the submission's name.
     """
-    kinds = [_kind(stored.record, submission) for stored, submission in records]
-    settings = {
-        kind: stored.record.explainer.settings
-        for kind, (stored, _) in zip(kinds, records, strict=True)
-    }
-    told: dict[Kind, set[str]] = {}
-    for kind, (stored, _) in zip(kinds, records, strict=True):
-        told.setdefault(kind, set()).add(told_label(stored.record, stored.path.stem))
-    short = {kind: min(own, key=lambda label: (len(label), label)) for kind, own in told.items()}
-    own = _apart({kind: name for kind, name in short.items() if kind[0] is None}, settings)
-    taken = set(own.values())
-    submitted: dict[str, dict[Kind, str]] = {}
-    for kind, name in short.items():
-        if kind[0] is not None:
-            submitted.setdefault(kind[0], {})[kind] = name
-    for entry, names in submitted.items():
-        known = entry if entry not in taken else f"{entry} (submitted)"
+    keys = [_key_of(stored.record, submission) for stored, submission in records]
+    settings: dict[ExplainerKey, Mapping[str, object]] = {}
+    told: dict[ExplainerKey, set[str]] = {}
+    for key, (stored, _) in zip(keys, records, strict=True):
+        settings[key] = stored.record.explainer.settings
+        told.setdefault(key, set()).add(told_label(stored.record, stored.path.stem))
+    short = {key: min(names, key=lambda name: (len(name), name)) for key, names in told.items()}
+    submitted: dict[str, dict[ExplainerKey, str]] = {}
+    for key, name in short.items():
+        if key.submission is not None:
+            submitted.setdefault(key.submission, {})[key] = name
+    labels = _apart({k: name for k, name in short.items() if k.submission is None}, settings)
+    taken = set(labels.values())
+    for submission, names in submitted.items():
+        title = submission if submission not in taken else f"{submission} (submitted)"
         apart = _apart(names, settings)
-        own |= {k: known if len(apart) == 1 else f"{known}: {n}" for k, n in apart.items()}
-    unique = _unique(own)
-    return [unique[kind] for kind in kinds]
+        labels |= {
+            key: title if len(apart) == 1 else f"{title}: {name}" for key, name in apart.items()
+        }
+    unique = _unique(labels)
+    return [unique[key] for key in keys]
 
 
 def told_label(record: Record, stem: str) -> str:
-    """Return the name and those settings that the file name has, as `run` wrote it."""
+    """Return the explainer's name with those settings that its file name has.
+
+    A run writes there what is not the default: `lime-samples=50-1a2b3c4d` is `lime:samples=50`.
+    """
     name = record.explainer.name
     rest = re.sub(r"-[0-9a-f]{8}$", "", stem).removeprefix(slug(name))
     pieces = {
         key: slug(f"{key}={setting_text(value)}")
         for key, value in record.explainer.settings.items()
     }
-    places = {
+    starts = {
         key: match.start()
         for key, piece in pieces.items()
+        # Up to the next dash or the end: `steps=5` is not in `steps=50`.
         if (match := re.search(rf"-{re.escape(piece)}(?=-|$)", rest))
     }
-    keys = sorted(places, key=lambda key: (places[key], key))
-    return _with(name, record.explainer.settings, keys)
+    keys = sorted(starts, key=lambda key: (starts[key], key))
+    return _with_settings(name, record.explainer.settings, keys)
 
 
 def _apart(
-    short: Mapping[Kind, str], settings: Mapping[Kind, Mapping[str, object]]
-) -> dict[Kind, str]:
-    """Give those that share a label all settings in which they differ."""
-    labels: dict[Kind, str] = {}
-    for kind, label in short.items():
+    short: Mapping[ExplainerKey, str], settings: Mapping[ExplainerKey, Mapping[str, object]]
+) -> dict[ExplainerKey, str]:
+    """Give explainers that share a label all settings in which they differ."""
+    labels: dict[ExplainerKey, str] = {}
+    for key, label in short.items():
         same = [other for other, name in short.items() if name == label]
-        keys = sorted({key for other in same for key in settings[other]})
-        varied = [k for k in keys if len({str(settings[other].get(k)) for other in same}) > 1]
-        own = settings[kind]
-        labels[kind] = label if len(same) == 1 else _with(kind[1], own, varied)
+        names = sorted({name for other in same for name in settings[other]})
+        varied = [n for n in names if len({str(settings[other].get(n)) for other in same}) > 1]
+        alone = len(same) == 1
+        labels[key] = label if alone else _with_settings(key.name, settings[key], varied)
     return labels
 
 
-def _unique(labels: Mapping[Kind, str]) -> dict[Kind, str]:
-    """Tell equal labels that are left apart by a digest: different things are never mixed."""
+def _unique(labels: Mapping[ExplainerKey, str]) -> dict[ExplainerKey, str]:
+    """Tell labels that are still equal apart by a digest: different things are never mixed."""
     every = list(labels.values())
     return {
-        kind: label if every.count(label) == 1 else f"{label} ({_digest(kind)})"
-        for kind, label in labels.items()
+        key: label if every.count(label) == 1 else f"{label} ({_digest(key)})"
+        for key, label in labels.items()
     }
 
 
-def _digest(kind: Kind) -> str:
-    return hashlib.sha256(repr(kind).encode()).hexdigest()[:6]
+def _digest(key: ExplainerKey) -> str:
+    # Of the plain tuple: published labels must not change with the name of a class.
+    return hashlib.sha256(repr(tuple(key)).encode()).hexdigest()[:6]
 
 
-def _kind(record: Record, submission: str | None) -> Kind:
+def _key_of(record: Record, submission: str | None) -> ExplainerKey:
     explainer = record.explainer
-    return submission, explainer.name, str(sorted(explainer.settings.items()))
+    return ExplainerKey(submission, explainer.name, str(sorted(explainer.settings.items())))
 
 
-def _with(name: str, settings: Mapping[str, object], keys: Sequence[str]) -> str:
+def _with_settings(name: str, settings: Mapping[str, object], keys: Sequence[str]) -> str:
     told = ",".join(f"{key}={setting_text(settings[key])}" for key in keys if key in settings)
     return f"{name}:{told}" if told else name
 
 
-LONGEST = 80
-"""So many characters an id has at most; it becomes a file's name."""
+MAX_ID_LENGTH = 80
+"""Number of characters of a table's id, at most; it becomes a file name."""
 
-_PARTS: dict[str, Callable[[Conditions], str]] = {
-    "source": lambda terms: terms.source,
-    "task_version": lambda terms: f"v{terms.task_version}",
-    "split": lambda terms: terms.split,
-    "ids": lambda terms: f"{terms.n}-{terms.ids[:6]}",
-    "data_sha256": lambda terms: f"data-{terms.data_sha256[:6]}",
-    "weights_sha256": lambda terms: f"{slug(terms.model)}-{terms.weights_sha256[:6]}",
-    "dtype": lambda terms: terms.dtype,
-    "protocol": lambda terms: f"protocol-{terms.protocol}",
-    "operator": lambda terms: terms.operator,
-    "erasure_token": lambda terms: slug(terms.erasure_token),
-    "long": lambda terms: terms.long,
+# How an id tells each field, in the order in which fields are tried.
+_ID_PARTS: dict[str, Callable[[Conditions], str]] = {
+    "source": lambda given: given.source,
+    "task_version": lambda given: f"v{given.task_version}",
+    "split": lambda given: given.split,
+    "ids": lambda given: f"{given.n}-{given.ids[:6]}",
+    "data_sha256": lambda given: f"data-{given.data_sha256[:6]}",
+    "weights_sha256": lambda given: f"{slug(given.model)}-{given.weights_sha256[:6]}",
+    "dtype": lambda given: given.dtype,
+    "protocol": lambda given: f"protocol-{given.protocol}",
+    "operator": lambda given: given.operator,
+    "erasure_token": lambda given: slug(given.erasure_token),
+    "long": lambda given: given.long,
 }
 
 
 def table_ids(every: Sequence[Conditions]) -> list[str]:
-    """Return a file name for each table: the task's, and what its tables differ in."""
-    names = [slug("-".join([t.task, *(_PARTS[f](t) for f in _told(t, every))])) for t in every]
+    """Return a file name for each table: the task's name, and what its tables differ in."""
+    names = [
+        slug("-".join([one.task, *(_ID_PARTS[f](one) for f in _telling_fields(one, every))]))
+        for one in every
+    ]
     # Some file systems do not tell capitals apart.
-    plain = [name.lower() for name in names]
+    lowered = [name.lower() for name in names]
     return [
         name
-        if len(name) <= LONGEST and plain.count(name.lower()) == 1
-        else f"{name[: LONGEST - 9]}-{hashlib.sha256(repr(astuple(t)).encode()).hexdigest()[:8]}"
-        for name, t in zip(names, every, strict=True)
+        if len(name) <= MAX_ID_LENGTH and lowered.count(name.lower()) == 1
+        else f"{name[: MAX_ID_LENGTH - 9]}-{_conditions_digest(conditions)}"
+        for name, conditions in zip(names, every, strict=True)
     ]
+
+
+def _conditions_digest(conditions: Conditions) -> str:
+    return hashlib.sha256(repr(astuple(conditions)).encode()).hexdigest()[:8]
 
 
 def table_titles(every: Sequence[Conditions]) -> list[str]:
     """Return for each table the task's title, and in words what its tables differ in."""
     known = set(task_names())
-    return [
-        "; ".join(
-            [
-                load_task(t.task).title if t.task in known else t.task,
-                *(f"{describe_field(f)} {describe_value(t, f)}" for f in _told(t, every)),
-            ]
-        )
-        for t in every
-    ]
+    titles = []
+    for conditions in every:
+        task = conditions.task
+        parts = [load_task(task).title if task in known else task]
+        for field in _telling_fields(conditions, every):
+            parts.append(f"{describe_field(field)} {describe_value(conditions, field)}")
+        titles.append("; ".join(parts))
+    return titles
 
 
-def _told(terms: Conditions, every: Sequence[Conditions]) -> list[str]:
+def _telling_fields(conditions: Conditions, every: Sequence[Conditions]) -> list[str]:
     """Return fields that tell a table from all others of its task: the source first, and few.
 
-    Whoever has other data has other examples too: what is told apart already needs no more.
+    Tables of other data have other examples too: one that is told apart already needs no more.
     """
-    alike = [t for t in every if t.task == terms.task]
-    told = []
-    for name in _PARTS:
+    alike = [other for other in every if other.task == conditions.task]
+    fields = []
+    for name in _ID_PARTS:
         if name in differing(alike):
-            told.append(name)
-            alike = [t for t in alike if getattr(t, name) == getattr(terms, name)]
-    return told
+            fields.append(name)
+            alike = [o for o in alike if getattr(o, name) == getattr(conditions, name)]
+    return fields

@@ -1,4 +1,4 @@
-"""What the leaderboard is made of: explainers on tasks, and running what is missing of them."""
+"""The plan of a leaderboard: which explainers on which tasks, and running what is missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, ValidationError
 
@@ -14,8 +14,12 @@ from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import reason
 from faithbench.core.schema import Count, Facts, describe_error
 from faithbench.core.types import Progress
-from faithbench.leaderboard.publish import publish
+from faithbench.leaderboard.publish import publish_results
 from faithbench.run.request import Request, make_job
+
+if TYPE_CHECKING:
+    from faithbench.explainers.selection import Selected
+    from faithbench.run.job import Job
 
 Positive = Annotated[int, Field(ge=1)]
 Say = Callable[[str], None]
@@ -24,8 +28,8 @@ Say = Callable[[str], None]
 class PlannedRun(Facts):
     """Explainers that run on a task together.
 
-    `name` tells it from other runs of the plan; `metrics` are those of `faithbench run`. Of
-    `attributions` examples, at most, a published record keeps tokens and scores.
+    `name` is unique in the plan; `metrics` are given as to `faithbench run`. A published record
+    keeps tokens and scores of at most `attributions` examples.
     """
 
     name: str
@@ -38,21 +42,21 @@ class PlannedRun(Facts):
 
 
 class Plan(Facts):
-    """All runs of a leaderboard, in the order in which they are wanted."""
+    """All runs of a leaderboard, in the order in which they are to run."""
 
     runs: tuple[PlannedRun, ...]
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan; a wrong key or value is said with its place."""
+    """Read a plan; an error names the wrong key or value."""
     try:
         plan = Plan.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FaithbenchError(f"cannot read plan {path}: {reason(error)}; check --plan") from error
     except ValidationError as error:
-        raise FaithbenchError(f"plan {path}: {describe_error(error)}; mend it there") from error
+        raise FaithbenchError(f"plan {path}: {describe_error(error)}; fix it there") from error
     names = [run.name for run in plan.runs]
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    twice = [name for index, name in enumerate(names) if name in names[:index]]
     if twice:
         raise FaithbenchError(f"plan {path} has two runs named {twice[0]!r}; rename one")
     return plan
@@ -70,8 +74,8 @@ def run_plan(
 ) -> None:
     """Run what has no published record yet, and publish each run as it ends.
 
-    `only` names the runs to look at; none stands for all. A killed run continues with the same
-    call, in the folder of its name below `results`.
+    `only` names the runs to look at; empty stands for all. A run that was killed is continued by
+    the same call: its results are in the folder of its name below `results`.
     """
     for name in only:
         if name not in {run.name for run in plan.runs}:
@@ -80,19 +84,29 @@ def run_plan(
         if not only or planned.name in only:
             folder = results / planned.name
             job = make_job(_request(planned, data, folder))
-            from faithbench.run.job import Cell
-            from faithbench.run.loop import run
-
-            cells = [Cell(job, chosen) for chosen in job.explainers]
-            missing = tuple(
-                cell.selected
-                for cell in cells
-                if not (records / cell.folder.relative_to(folder) / f"{cell.stem}.json").is_file()
-            )
-            say(f"{planned.name}: {len(missing)} of {len(cells)} explainers to run")
+            missing = _missing(job, folder, records)
+            say(f"{planned.name}: {len(missing)} of {len(job.explainers)} explainers to run")
             if missing:
+                # Imported here: reading a plan should not wait for torch.
+                from faithbench.run.loop import run
+
                 run(replace(job, explainers=missing), progress)
-                publish(folder, records, planned.attributions)
+                publish_results(folder, records, planned.attributions)
+
+
+def _missing(job: Job, folder: Path, records: Path) -> tuple[Selected, ...]:
+    """Return the explainers of a job that have no record in the folder of published ones.
+
+    A record is published under the path that it has below `folder`, the results of the job.
+    """
+    from faithbench.run.job import Cell
+
+    cells = [Cell(job, selected) for selected in job.explainers]
+    return tuple(
+        cell.selected
+        for cell in cells
+        if not (records / cell.folder.relative_to(folder) / f"{cell.stem}.json").is_file()
+    )
 
 
 def _request(planned: PlannedRun, data: Path | None, results: Path) -> Request:

@@ -20,32 +20,32 @@ from faithbench.records.schema import RowsFacts
 
 
 @dataclass(frozen=True)
-class Published:
-    """How many records were found, and the files that were written because they changed."""
+class PublishResult:
+    """The number of records in the results folder, and the files that were written anew."""
 
     count: int
     changed: tuple[Path, ...]
 
 
-def publish(results: Path, records: Path, attributions: int = 40) -> Published:
-    """Copy every record below `results` to the same place below `records`.
+def publish_results(results: Path, records: Path, attributions: int = 40) -> PublishResult:
+    """Copy every record below `results` to the same path below `records`.
 
-    Values are kept for all examples, tokens and scores for so many at most: the same ones for
-    all explainers of the same examples. Files that hold the same already are left alone.
+    Values are kept for all examples, tokens and scores for at most `attributions` of them: the
+    same ones for all explainers of the same examples. Files with the same content are left alone.
     """
     if not results.is_dir():
         raise FaithbenchError(
             f"results folder {results} does not exist; point --results at the folder that "
             "`faithbench run` wrote to"
         )
-    found = record_files(results)
-    if not found:
+    files = record_files(results)
+    if not files:
         raise FaithbenchError(
             f"no record in {results}; run `faithbench run --results {results}` first, or point "
             "--results at another folder"
         )
     changed: list[Path] = []
-    for path, inside in found:
+    for path, inside in files:
         target = records / inside
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -54,18 +54,18 @@ def publish(results: Path, records: Path, attributions: int = 40) -> Published:
             raise FaithbenchError(
                 f"cannot write {target}: {reason(error)}; choose another folder with --records"
             ) from error
-    return Published(len(found), tuple(changed))
+    return PublishResult(len(files), tuple(changed))
 
 
 def kept_ids(ids: Collection[str], count: int) -> set[str]:
-    """Choose so many ids, spread evenly over all of them in their order."""
+    """Choose at most `count` ids, spread evenly over all of them in their order."""
     ordered = sorted(ids)
-    places = np.linspace(0, len(ordered) - 1, min(count, len(ordered))).round().astype(int)
-    return {ordered[place] for place in places}
+    indices = np.linspace(0, len(ordered) - 1, min(count, len(ordered))).round().astype(int)
+    return {ordered[index] for index in indices}
 
 
 def trimmed(rows: Sequence[ResultRow], count: int) -> list[ResultRow]:
-    """Drop tokens and scores of all but a few rows, and scores of further seeds of all."""
+    """Drop tokens and scores of all but `count` rows, and scores of further seeds of all."""
     kept = kept_ids([row.id for row in rows], count)
     return [
         msgspec.structs.replace(row, more_scores=())
@@ -76,13 +76,15 @@ def trimmed(rows: Sequence[ResultRow], count: int) -> list[ResultRow]:
 
 
 def _copy(path: Path, target: Path, attributions: int) -> list[Path]:
-    """Write rows, then the record that names them; return what was written."""
+    """Write rows, then the record that names them; return the files that were written."""
     record = read(path)
     key, rows = read_keyed_rows(path.with_name(record.rows.file), record.rows.sha256)
     data = to_header(key) + b"".join(to_line(row) for row in trimmed(rows, attributions))
     packed = target.with_name(f"{target.stem}.rows.jsonl.gz")
     changed = []
-    # Compared unpacked: another zlib may pack the same bytes in another way.
+    # Rows first: if the second step fails, no record names rows that are not there.
+    # Compared unpacked, since another zlib may pack the same bytes in another way; and packed
+    # without a time, so that the same rows are the same bytes.
     if not packed.is_file() or read_bytes(packed) != data:
         replace_file(packed, gzip.compress(data, mtime=0))
         changed.append(packed)

@@ -1,111 +1,144 @@
-"""From a group of records on the same terms to a table of the board."""
+"""From groups of comparable records to the tables of the board."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from faithbench.core.rounding import decimals
 from faithbench.explainers.registry import EXPLAINERS
-from faithbench.leaderboard.board import BoardRow, Table
+from faithbench.leaderboard.board import BoardRow, Column, ShownExample, Table
 from faithbench.leaderboard.columns import metric_columns
-from faithbench.leaderboard.cost_columns import cost_of, seconds_interval, speed_columns
+from faithbench.leaderboard.cost_columns import cost_columns, cost_of, seconds_interval
 from faithbench.leaderboard.examples import shown_examples
 from faithbench.leaderboard.gather import Entry, Group
 from faithbench.leaderboard.names import table_ids, table_titles
 from faithbench.records.conditions import Conditions
-
-Draft = tuple[Conditions, Table]
-"""A table that has no id and title yet: they tell it from all others."""
+from faithbench.records.schema import Record
 
 
-def drafts_of(groups: Iterable[Group]) -> list[Draft]:
-    """Return a table without id and title per group."""
-    return [(group.terms, _table(group)) for group in groups]
+@dataclass(frozen=True)
+class TableContent:
+    """All that one group gives to its table; its id and title depend on the other tables.
+
+    Made apart from the table, since groups are worked on in several processes. `record` is any
+    one of the group: they all agree in the facts of task and model.
+    """
+
+    conditions: Conditions
+    record: Record
+    rows: tuple[BoardRow, ...]
+    columns: tuple[Column, ...]
+    shown: tuple[ShownExample, ...]
 
 
-def named(drafts: Iterable[Draft]) -> tuple[Table, ...]:
-    """Order tables by their terms, and give them ids and titles."""
-    ordered = sorted(drafts, key=lambda draft: _place(draft[0]))
-    every = [terms for terms, _ in ordered]
-    found = zip(ordered, table_ids(every), table_titles(every), strict=True)
-    return tuple(
-        table.model_copy(update={"id": name, "title": title}) for (_, table), name, title in found
-    )
-
-
-def _place(terms: Conditions) -> tuple[str, ...]:
-    """Order by task, bundled data last, then by whatever else differs."""
-    return (
-        terms.task, str(terms.source == "bundled"), terms.source, f"{terms.task_version:06}",
-        terms.split, terms.operator, terms.long, terms.dtype, terms.weights_sha256, terms.ids,
-        terms.data_sha256, f"{terms.protocol:06}", terms.erasure_token,
-    )  # fmt: skip
-
-
-def _table(group: Group) -> Table:
-    terms, record = group.terms, group.contenders[0].first
-    return Table(
-        id="",
-        task=terms.task,
-        task_version=terms.task_version,
-        title="",
-        kind=record.task.kind,
-        source=record.task.source,
-        split=terms.split,
-        n=terms.n,
-        data_sha256=terms.data_sha256,
-        model=terms.model,
-        weights_sha256=terms.weights_sha256,
-        dtype=terms.dtype,
-        accuracy=record.model.accuracy,
-        tpr_drop=record.model.tpr_drop,
-        truncated=record.model.truncated,
-        protocol=terms.protocol,
-        operator=terms.operator,
-        erasure_token=terms.erasure_token,
-        long=terms.long,
-        rationale=record.task.rationale,
-        entrants=tuple(_entrant(contender) for contender in group.contenders),
-        columns=(*metric_columns(group), *speed_columns(group)),
+def content_of(group: Group) -> TableContent:
+    """Return what a group gives to its table: the expensive part of a board."""
+    return TableContent(
+        conditions=group.conditions,
+        record=group.entries[0].first,
+        rows=tuple(_board_row(entry) for entry in group.entries),
+        columns=(*metric_columns(group), *cost_columns(group)),
         shown=shown_examples(group),
     )
 
 
-def _entrant(contender: Entry) -> BoardRow:
-    explainer = contender.first.explainer
-    peak = cost_of(contender, "peak_memory")
+def tables_of(contents: Iterable[TableContent]) -> tuple[Table, ...]:
+    """Return the tables of a board in order, with ids and titles that tell them apart."""
+    ordered = sorted(contents, key=lambda content: _sort_key(content.conditions))
+    conditions = [content.conditions for content in ordered]
+    names = zip(table_ids(conditions), table_titles(conditions), strict=True)
+    return tuple(
+        _table(table_id, title, content)
+        for (table_id, title), content in zip(names, ordered, strict=True)
+    )
+
+
+def _sort_key(conditions: Conditions) -> tuple[str, ...]:
+    """Order by task, bundled data last, then by whatever else differs."""
+    return (
+        conditions.task,
+        str(conditions.source == "bundled"),
+        conditions.source,
+        f"{conditions.task_version:06}",
+        conditions.split,
+        conditions.operator,
+        conditions.long,
+        conditions.dtype,
+        conditions.weights_sha256,
+        conditions.ids,
+        conditions.data_sha256,
+        f"{conditions.protocol:06}",
+        conditions.erasure_token,
+    )
+
+
+def _table(table_id: str, title: str, content: TableContent) -> Table:
+    conditions, record = content.conditions, content.record
+    return Table(
+        id=table_id,
+        task=conditions.task,
+        task_version=conditions.task_version,
+        title=title,
+        kind=record.task.kind,
+        source=record.task.source,
+        split=conditions.split,
+        n=conditions.n,
+        data_sha256=conditions.data_sha256,
+        model=conditions.model,
+        weights_sha256=conditions.weights_sha256,
+        dtype=conditions.dtype,
+        accuracy=record.model.accuracy,
+        tpr_drop=record.model.tpr_drop,
+        truncated=record.model.truncated,
+        protocol=conditions.protocol,
+        operator=conditions.operator,
+        erasure_token=conditions.erasure_token,
+        long=conditions.long,
+        rationale=record.task.rationale,
+        entrants=content.rows,
+        columns=content.columns,
+        shown=content.shown,
+    )
+
+
+def _board_row(entry: Entry) -> BoardRow:
+    explainer = entry.first.explainer
+    peak_memory = cost_of(entry, "peak_memory")
     return BoardRow(
-        label=contender.label,
+        label=entry.label,
         name=explainer.name,
-        family=_family(explainer.name) if contender.submission is None else "submission",
+        family=_family(explainer.name) if entry.submission is None else "submission",
         package=explainer.package,
         version=explainer.version,
         settings=explainer.settings,
-        seeds=tuple(sorted(seed for record in contender.records for seed in record.seeds)),
-        submission=contender.submission,
-        records=contender.places,
-        seconds=cost_of(contender, "seconds"),
-        seconds_ci95=seconds_interval(contender),
-        peak_memory_bytes=None if peak is None else round(peak),
-        forwards=cost_of(contender, "forwards"),
-        backwards=cost_of(contender, "backwards"),
-        forward_equivalents=cost_of(contender, "forward_equivalents"),
-        curve=_curve(contender),
+        seeds=tuple(sorted(seed for record in entry.records for seed in record.seeds)),
+        submission=entry.submission,
+        records=entry.shown_paths,
+        seconds=cost_of(entry, "seconds"),
+        seconds_ci95=seconds_interval(entry),
+        peak_memory_bytes=None if peak_memory is None else round(peak_memory),
+        forwards=cost_of(entry, "forwards"),
+        backwards=cost_of(entry, "backwards"),
+        forward_equivalents=cost_of(entry, "forward_equivalents"),
+        curve=_curve(entry),
     )
 
 
 def _family(name: str) -> str:
+    """Return an explainer's family; a record may name a plugin that is not installed here."""
     if name in EXPLAINERS:
         return EXPLAINERS[name].family
     return "captum" if name.startswith("captum:") else "plugin"
 
 
-def _curve(contender: Entry) -> tuple[float, ...]:
-    """Return the mean curve over seeds; nothing where a record has none."""
-    curves = [sheet.curve for sheet in contender.sheets]
+def _curve(entry: Entry) -> tuple[float, ...]:
+    """Return the mean curve over all seeds; empty where a record has none."""
+    curves = [values.curve for values in entry.record_values]
     if not all(curves):
         return ()
-    weights = [len(record.seeds) for record in contender.records]
-    return tuple(decimals(share) for share in np.average(curves, axis=0, weights=weights))
+    # The curve of a record is already the mean over its own seeds.
+    seeds = [len(record.seeds) for record in entry.records]
+    return tuple(decimals(mean) for mean in np.average(curves, axis=0, weights=seeds))

@@ -10,7 +10,7 @@ from faithbench.core.text import readable
 from faithbench.leaderboard.gather import find_records, groups_in, parts_of
 from faithbench.leaderboard.pages.formatting import about, markdown
 from faithbench.leaderboard.pages.overview import short_grid
-from faithbench.leaderboard.tables import drafts_of, named
+from faithbench.leaderboard.tables import content_of, tables_of
 from faithbench.submissions.layout import check_name
 
 
@@ -25,9 +25,9 @@ def _lines(names: Collection[str], records: Path, submissions: Path) -> Iterator
         group
         for part in parts_of(found)
         for group in groups_in(part)
-        if any(contender.submission in names for contender in group.contenders)
+        if any(entry.submission in names for entry in group.entries)
     ]
-    for table in named(drafts_of(groups)):
+    for table in tables_of(map(content_of, groups)):
         own = {entrant.label for entrant in table.entrants if entrant.submission in names}
         yield f"### {markdown(table.title)}{' (bundled)' * (table.source == 'bundled')}\n"
         yield f"{markdown(about(table))}. Submitted: {', '.join(map(markdown, sorted(own)))}.\n"

@@ -163,7 +163,7 @@ def test_ctrl_c_in_a_run_counts_what_is_kept(call: Call, monkeypatch: pytest.Mon
         ),
         (
             "leaderboard build",
-            "faithbench.leaderboard.build.build",
+            "faithbench.leaderboard.build.build_files",
             "nothing is kept; the same command starts from the beginning",
         ),
     ],

@@ -11,13 +11,13 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard import build
 from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.gather import find_records
-from faithbench.leaderboard.pages.table_page import task_page
+from faithbench.leaderboard.pages.table_page import table_page
 from tests.support.stores import store
 
 VALUES = {"aopc": [0.1, 0.2, 0.3]}
 NONE = Path("no-such-folder")
 
-OTHER_TERMS: dict[str, dict[str, Any]] = {
+OTHER_CONDITIONS: dict[str, dict[str, Any]] = {
     "sst2-v2": {"task": {"version": 2}},
     "sst2-hub": {"task": {"source": "hub"}},
     "sst2-data-abab": {"task": {"data_sha256": "ab" * 32}},
@@ -32,8 +32,10 @@ OTHER_TERMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "change"), OTHER_TERMS.items())
-def test_other_terms_are_another_table(tmp_path: Path, name: str, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("name", "change"), OTHER_CONDITIONS.items())
+def test_other_conditions_are_another_table(
+    tmp_path: Path, name: str, change: dict[str, Any]
+) -> None:
     store(tmp_path, "lime-11111111", VALUES)
     store(tmp_path, "random-22222222", VALUES)
     store(tmp_path, "gradient-33333333", VALUES, **change)
@@ -67,7 +69,7 @@ def test_the_same_record_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FaithbenchError) as caught:
         make_board(tmp_path, NONE)
     assert str(caught.value) == (
-        f"two records of lime on the same terms share seed 1: {first} and {second}; "
+        f"two records of lime under the same conditions share seed 1: {first} and {second}; "
         "keep one of them"
     )
 
@@ -105,13 +107,13 @@ def test_submissions_have_their_own_names(tmp_path: Path) -> None:
     mine = next(e for e in table.entrants if e.label == "mine")
     assert mine.records == ("submissions/mine/records/sst2/lime-11111111.json",)
     assert {e.family for e in table.entrants if e.submission} == {"submission"}
-    assert "| [mine](../../submissions/mine) |" in task_page(table)
+    assert "| [mine](../../submissions/mine) |" in table_page(table)
 
 
 def test_no_name_of_a_submission_can_leave_its_link(tmp_path: Path) -> None:
     store(tmp_path / "submissions" / "a) <b>[x](..\\" / "records", "lime-11111111", VALUES)
     (table,) = make_board(tmp_path / "records", tmp_path / "submissions").tables
-    page = task_page(table)
+    page = table_page(table)
     assert "](../../submissions/a%29%20%3Cb%3E%5Bx%5D%28..%5C) |" in page and "<b>" not in page
 
 
@@ -119,7 +121,9 @@ def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
     store(tmp_path, "lime-11111111", VALUES)
     (tmp_path / ".partial").mkdir()
     (tmp_path / ".partial" / "x.json").write_text("{")
-    assert [found.place for found in find_records(tmp_path, NONE)] == ["records/lime-11111111.json"]
+    assert [found.shown_path for found in find_records(tmp_path, NONE)] == [
+        "records/lime-11111111.json"
+    ]
 
 
 def test_many_records_are_read_by_several_processes(
@@ -130,11 +134,13 @@ def test_many_records_are_read_by_several_processes(
             values = {"aopc": [0.1 * place, 0.2, 0.3 + 0.1 * place]}
             store(tmp_path / task, f"{name}-1111111{place}", values, task={"name": task})
     alone = make_board(tmp_path, NONE)
-    monkeypatch.setattr(build, "MANY", 1)
+    monkeypatch.setattr(build, "PARALLEL_FROM", 1)
     assert make_board(tmp_path, NONE) == alone
     assert [table.id for table in alone.tables] == ["agnews", "imdb", "sst2"]
     store(tmp_path / "sst2", "lime-22222222", VALUES)
-    with pytest.raises(FaithbenchError, match="two records of lime on the same terms share seed"):
+    with pytest.raises(
+        FaithbenchError, match="two records of lime under the same conditions share"
+    ):
         make_board(tmp_path, NONE)
 
 

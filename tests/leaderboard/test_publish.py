@@ -10,7 +10,7 @@ import pytest
 from faithbench.cli.compare import compare as compare_command
 from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard.build import make_board
-from faithbench.leaderboard.publish import kept_ids, publish
+from faithbench.leaderboard.publish import kept_ids, publish_results
 from faithbench.records.record import read
 from faithbench.records.rows_file import read_rows
 from tests.support.stores import store
@@ -29,7 +29,7 @@ def results(tmp_path: Path) -> Path:
 
 def test_values_are_kept_and_most_attributions_dropped(results: Path, tmp_path: Path) -> None:
     target = tmp_path / "records"
-    found = publish(results, target, attributions=3)
+    found = publish_results(results, target, attributions=3)
     assert found.count == 2 and len(found.changed) == 4
     path = target / CELL / "lime-11111111.json"
     record, old = read(path), read(results / CELL / "lime-11111111.json")
@@ -51,15 +51,15 @@ def test_values_are_kept_and_most_attributions_dropped(results: Path, tmp_path: 
 
 def test_a_second_time_nothing_changes(results: Path, tmp_path: Path) -> None:
     target = tmp_path / "records"
-    publish(results, target)
+    publish_results(results, target)
     packed = target / CELL / "lime-11111111.rows.jsonl.gz"
     # The same bytes inside, packed by another hand.
     packed.write_bytes(gzip.compress(gzip.decompress(packed.read_bytes()), 1, mtime=5))
-    again = publish(results, target)
+    again = publish_results(results, target)
     assert again.changed == (packed.with_name("lime-11111111.json"),), "its digest is another"
-    assert publish(results, target).changed == ()
+    assert publish_results(results, target).changed == ()
     store(results / CELL, "lime-11111111", {"aopc": UP[::-1]})
-    assert len(publish(results, target).changed) == 2
+    assert len(publish_results(results, target).changed) == 2
 
 
 def test_ids_are_spread_evenly() -> None:
@@ -70,7 +70,7 @@ def test_ids_are_spread_evenly() -> None:
 def test_compare_reads_published_records(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    publish(results, tmp_path / "records", attributions=0)
+    publish_results(results, tmp_path / "records", attributions=0)
     compare_command(
         explainers=["lime", "random"], task="sst2", results=tmp_path / "records", metric="aopc"
     )
@@ -79,7 +79,7 @@ def test_compare_reads_published_records(
 
 def test_wrong_turns(tmp_path: Path) -> None:
     with pytest.raises(FaithbenchError, match="does not exist; point --results at the folder"):
-        publish(tmp_path / "none", tmp_path / "records")
+        publish_results(tmp_path / "none", tmp_path / "records")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FaithbenchError, match=r"no record in .*; run `faithbench run --results"):
-        publish(tmp_path / "empty", tmp_path / "records")
+        publish_results(tmp_path / "empty", tmp_path / "records")

@@ -16,31 +16,31 @@ _READY = "window.vegaEmbed = vegaEmbed; window.dispatchEvent(new Event('charts-r
 
 
 def chart_library() -> str:
-    """Return the script, from where it was kept if it was made before.
+    """Return the script, from the cache if it was made before.
 
-    Making it takes two seconds of CPU. What is kept belongs to one version of vl-convert-python
-    and of our own lines.
+    Making it takes two seconds of CPU. The cache is keyed by the version of vl-convert-python and
+    by a digest of the lines that are added here.
     """
     try:
-        import vl_convert  # noqa: F401  # only whether it is there
+        import vl_convert  # noqa: F401  # only to see whether it is installed
     except ImportError as error:
         raise FaithbenchError(
             "the page's charts need vl-convert-python, which is not installed; "
             "run: pip install 'faithbench[page]'"
         ) from error
     home = cache_folder()
-    own = hashlib.sha256((_NOTICE + _READY).encode()).hexdigest()[:8]
-    kept = home / f"charts-{version('vl-convert-python')}-{own}.js"
+    added = hashlib.sha256((_NOTICE + _READY).encode()).hexdigest()[:8]
+    cached = home / f"charts-{version('vl-convert-python')}-{added}.js"
     try:
-        return kept.read_text(encoding="utf-8")
+        return cached.read_text(encoding="utf-8")
     except (OSError, ValueError):
-        made = make_library()
+        script = make_library()
     try:
         home.mkdir(parents=True, exist_ok=True)
-        replace_file(kept, made.encode())
+        replace_file(cached, script.encode())
     except OSError:
         pass  # A home that cannot be written to costs two seconds, not the page.
-    return made
+    return script
 
 
 def make_library() -> str:

@@ -13,12 +13,13 @@ from string import Template
 
 from faithbench.core.errors import FaithbenchError
 
-# A backslash that stands for itself is taken in pairs, so that what follows it is left alone.
-_TURNING = re.compile(r"(\\\\)|\\u(?:202[89a-e]|206[6-9])")
+# An escaped backslash is matched first, as a pair: `\\u202e` in JSON is a backslash followed by
+# letters, not a mark that turns the direction of text.
+_TURNING_MARKS = re.compile(r"(\\\\)|\\u(?:202[89a-e]|206[6-9])")
 
 
 def asset(name: str) -> str:
-    """Return a file of the page, as it is shipped with the package."""
+    """Return the text of a file that is shipped with the package for pages."""
     return (files("faithbench.leaderboard.html") / "assets" / name).read_text(encoding="utf-8")
 
 
@@ -30,20 +31,20 @@ def document(
     The policy allows this very style and these very scripts, by their digests, and no request to
     anywhere: text that came in with the data cannot run, even if it were to become HTML.
     """
+    allowed_scripts = " ".join(map(_source_of, scripts)) or "'none'"
     policy = (
-        f"default-src 'none'; style-src {_digest(style)}; "
-        f"script-src {' '.join(map(_digest, scripts)) or chr(39) + 'none' + chr(39)}; "
+        f"default-src 'none'; style-src {_source_of(style)}; script-src {allowed_scripts}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     blocks = [
         f'<script type="application/json" id="{html.escape(name)}">{embedded(value)}</script>'
         for name, value in data.items()
     ]
-    blocks += [f'<script type="module">{_closed(script)}</script>' for script in scripts]
+    blocks += [f'<script type="module">{_checked(script)}</script>' for script in scripts]
     return Template(asset("document.html")).substitute(
         policy=policy,
         title=html.escape(title),
-        style=_closed(style),
+        style=_checked(style),
         body=body,
         blocks="\n".join(blocks),
     )
@@ -53,21 +54,22 @@ def embedded(value: object) -> str:
     """Return JSON in plain ASCII that cannot end the script element it stands in.
 
     Marks that turn the direction of text, or end a paragraph, become spaces: shown, they would
-    shuffle the words beside them.
+    shuffle the words around them.
     """
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    # Looked for first, since most texts have none.
-    return _TURNING.sub(lambda found: found[1] or " ", text) if r"\u20" in text else text
+    # A plain search first: most texts have no such mark, and it is faster than the pattern.
+    return _TURNING_MARKS.sub(lambda match: match[1] or " ", text) if r"\u20" in text else text
 
 
-def _digest(text: str) -> str:
-    found = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"'sha256-{found}'"
+def _source_of(text: str) -> str:
+    """Return the source expression by which a policy allows exactly this script or style."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
 
 
-def _closed(text: str) -> str:
+def _checked(text: str) -> str:
     """Return a script or style, refusing one that would end its own element."""
     lowered = text.lower()
     if "</script" in lowered or "</style" in lowered or "<!--" in lowered:

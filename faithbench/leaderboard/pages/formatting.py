@@ -1,6 +1,8 @@
-"""Numbers and names as a page says them; names come from data, and are always escaped."""
+"""Numbers, names and tables as pages write them; names come from data, and are escaped."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from faithbench.core.text import plain
 from faithbench.leaderboard.board import Column, Score, Table
@@ -22,8 +24,8 @@ _MARKDOWN = str.maketrans(
 
 def markdown(text: str) -> str:
     """Escape text for markdown: no table, link, code, formula or HTML can come of it."""
-    # Bare addresses would become links.
     safe = plain(text).translate(_MARKDOWN)
+    # Bare addresses would become links.
     return safe.replace("://", "&#58;//").replace("www.", "www&#46;")
 
 
@@ -48,21 +50,37 @@ def cost(metric: str, value: float | None) -> str:
     return f"{value:.4g}" if value < 10000 else f"{value:.0f}"
 
 
-def value_of(column: Column, cell: Score) -> str:
-    """Write a cell's mean."""
+def mean_text(column: Column, score: Score) -> str:
+    """Write the mean of a score."""
     if column.family == "speed":
-        return cost(column.metric, cell.mean)
-    return number(cell.mean)
+        return cost(column.metric, score.mean)
+    return number(score.mean)
 
 
-def interval_of(column: Column, cell: Score) -> str:
-    """Write a cell's interval, or nothing where there is none."""
-    if cell.ci95 is None:
+def interval_text(column: Column, score: Score) -> str:
+    """Write the interval of a score, or nothing where there is none."""
+    if score.ci95 is None:
         return ""
     low, high = (
-        cost(column.metric, end) if column.family == "speed" else number(end) for end in cell.ci95
+        cost(column.metric, end) if column.family == "speed" else number(end) for end in score.ci95
     )
     return f"[{low}, {high}]"
+
+
+def bold(text: str, score: Score) -> str:
+    """Mark the best score and those tied with it."""
+    return f"**{text}**" if (score.best or score.tie) and score.mean is not None else text
+
+
+def grid(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
+    """Lay out a table of markdown, numbers to the right; its texts are escaped already."""
+    rule = ["---", *("---:" for _ in headers[1:])]
+    return "\n".join(f"| {' | '.join(texts)} |" for texts in (headers, rule, *rows))
+
+
+def labels_in(columns: Sequence[Column]) -> list[str]:
+    """Return the labels of all explainers in some columns, in the order of the first."""
+    return list(dict.fromkeys(label for column in columns for label in column.cells))
 
 
 def heading(column: Column) -> str:
@@ -72,12 +90,12 @@ def heading(column: Column) -> str:
 
 
 def tested(column: Column) -> int:
-    """Return how many pairs have a test: what Holm counts."""
+    """Return the number of pairs with a test, which is what Holm's method adjusts for."""
     return sum(pair.adjusted is not None for pair in column.pairs)
 
 
 def about(table: Table) -> str:
-    """Say in a line what a table is of; not escaped."""
+    """Describe in a line the conditions of a table; not escaped."""
     right = "exact match" if table.kind == "qa" else "accuracy"
     accuracy = "" if table.accuracy is None else f", {right} {number(table.accuracy)}"
     parts = [
@@ -88,16 +106,17 @@ def about(table: Table) -> str:
         f"long texts: {table.long}" + (f" ({table.truncated} cut)" * bool(table.truncated)),
         f"protocol {table.protocol}",
     ]
-    if table.rationale != "none":
-        parts.append({"human": "rationales marked by people", "proxy": "proxy rationales"}
-                     [table.rationale])  # fmt: skip
+    if table.rationale == "human":
+        parts.append("rationales marked by people")
+    elif table.rationale == "proxy":
+        parts.append("proxy rationales")
     if table.tpr_drop is not None:
-        less = "more" if table.tpr_drop < 0 else "fewer"
+        direction = "more" if table.tpr_drop < 0 else "fewer"
         share = f"{abs(table.tpr_drop):.1%}"
-        parts.append(f"without the rationales the model finds {share} {less} labels")
+        parts.append(f"without the rationales the model finds {share} {direction} labels")
     return "; ".join(parts)
 
 
 def counted(count: int, thing: str) -> str:
-    """Say how many there are of a thing: 1 table, 2 tables."""
+    """Write a number of things: 1 table, 2 tables."""
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

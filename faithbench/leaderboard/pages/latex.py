@@ -8,10 +8,11 @@ from tabulate import tabulate
 
 from faithbench.core.text import plain
 from faithbench.leaderboard.board import Column, Table
-from faithbench.leaderboard.pages.formatting import MADE, about, heading, value_of
+from faithbench.leaderboard.pages.formatting import MADE, about, heading, labels_in, mean_text
 from faithbench.metrics.registry import FAMILIES
 
-# Stand-ins for commands, which tabulate would escape with the rest; data hold none (`plain`).
+# Stand-ins for commands, which tabulate would escape with the rest. They are private-use
+# characters, which `plain` takes out of all text that comes from data.
 _OPEN, _CLOSE, _LETTERS, _END = "\ue000", "\ue001", "\ue002", "\ue003"
 _COMMANDS = {
     _OPEN: r"\textbf{",
@@ -35,9 +36,11 @@ def latex(table: Table) -> str:
 
 
 def _tabular(columns: Sequence[Column]) -> str:
-    labels = list(dict.fromkeys(label for column in columns for label in column.cells))
-    rows = [[_safe(label), *(_cell(column, label) for column in columns)] for label in labels]
-    headers = ["explainer", *(_safe(heading(column)) for column in columns)]
+    rows = [
+        [plain(label), *(_score_text(column, label) for column in columns)]
+        for label in labels_in(columns)
+    ]
+    headers = ["explainer", *(plain(heading(column)) for column in columns)]
     align = ("left", *("right" for _ in columns))
     text = tabulate(rows, headers, tablefmt="latex_booktabs", disable_numparse=True, colalign=align)
     for mark, command in _COMMANDS.items():
@@ -45,14 +48,10 @@ def _tabular(columns: Sequence[Column]) -> str:
     return text
 
 
-def _safe(text: str) -> str:
-    return plain(text)
-
-
-def _cell(column: Column, label: str) -> str:
-    cell = column.cells.get(label)
-    if cell is None or cell.mean is None:
+def _score_text(column: Column, label: str) -> str:
+    score = column.cells.get(label)
+    if score is None or score.mean is None:
         return "--"
-    value = value_of(column, cell)
-    text = f"{_OPEN}{value}{_CLOSE}" if cell.best or cell.tie else value
-    return text + (f"{_LETTERS}{cell.letters}{_END}" if cell.letters else "")
+    mean = mean_text(column, score)
+    text = f"{_OPEN}{mean}{_CLOSE}" if score.best or score.tie else mean
+    return text + (f"{_LETTERS}{score.letters}{_END}" if score.letters else "")

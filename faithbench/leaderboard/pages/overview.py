@@ -1,4 +1,4 @@
-"""The leaderboard's first page: who is ahead overall, at what cost, and a short table per task."""
+"""The leaderboard's first page: the ranking, ranks against cost, and a short table per task."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Collection, Iterator, Sequence
 from faithbench.leaderboard.board import Board, Column, Ranking, Table
 from faithbench.leaderboard.pages.formatting import (
     MADE,
+    bold,
     cost,
     counted,
+    grid,
     heading,
+    labels_in,
     markdown,
+    mean_text,
     number,
-    value_of,
 )
-from faithbench.leaderboard.pages.table_page import bold, grid
-from faithbench.leaderboard.rankings import counted_tables
 
 MAIN = (
     "aopc",
@@ -27,15 +28,15 @@ MAIN = (
     "token_f1",
     "forward_equivalents",
 )
-"""The metrics of the short tables; the tasks' pages have all."""
+"""The metrics of the short tables; the pages of the tables have all."""
 
 
 def overview(board: Board) -> str:
     """Return the first page."""
-    return "\n".join(_lines(board)) + "\n"
+    return "\n".join(_page_lines(board)) + "\n"
 
 
-def _lines(board: Board) -> Iterator[str]:
+def _page_lines(board: Board) -> Iterator[str]:
     yield f"<!-- {MADE} -->"
     yield "# Leaderboard\n"
     yield (
@@ -48,61 +49,69 @@ def _lines(board: Board) -> Iterator[str]:
         "([schema](leaderboard.schema.json)), and `tables/` has them for LaTeX.\n"
     )
     if board.rankings:
-        yield from _ranks(board)
+        yield from _ranking_section(board)
     if board.pareto:
-        yield from _pareto(board)
+        yield from _pareto_section(board)
     for table in board.tables:
-        yield from _short(table)
+        yield from _table_section(table)
 
 
-def _ranks(board: Board) -> Iterator[str]:
-    counted = counted_tables(board.tables)
+def _ranking_section(board: Board) -> Iterator[str]:
+    over = set().union(*(_ranked_tables(ranking) for ranking in board.rankings))
+    ranked = [table for table in board.tables if table.id in over]
     yield "## Ranking\n"
     yield (
         "Mean rank over tables, with a bootstrap 95% interval over them; 1 is the best. In each "
         "table explainers are ranked on every metric, then by their mean rank over the metrics of "
         "a family, and overall by their mean rank over the families but speed, which is ranked by "
         "forward equivalents. Ranked are explainers that are in all of these tables: "
-        f"{', '.join(markdown(table.id) for table in counted)}.\n"
+        f"{', '.join(markdown(table.id) for table in ranked)}.\n"
     )
-    if all(table.source == "bundled" for table in counted):
+    if all(table.source == "bundled" for table in ranked):
         yield "These are **bundled** samples: they show that it works, and rank nobody.\n"
-    first = board.rankings[0].mean_ranks
-    labels = list(dict.fromkeys([*first, *(n for r in board.rankings for n in r.mean_ranks)]))
-    rows = [[markdown(n), *(_rank(ranking, n) for ranking in board.rankings)] for n in labels]
+    labels = dict.fromkeys(label for ranking in board.rankings for label in ranking.mean_ranks)
+    rows = [
+        [markdown(label), *(_rank_text(ranking, label) for ranking in board.rankings)]
+        for label in labels
+    ]
     yield grid(rows, ["explainer", *(ranking.family for ranking in board.rankings)]) + "\n"
     for ranking in board.rankings:
-        yield f"- {_test(ranking)}"
+        yield f"- {_test_line(ranking)}"
     yield ""
 
 
-def _rank(ranking: Ranking, label: str) -> str:
+def _ranked_tables(ranking: Ranking) -> set[str]:
+    """Return the ids of the tables that a ranking is over; ids have no slash, encoders may."""
+    return {column.split("/", 1)[0] for column in ranking.over}
+
+
+def _rank_text(ranking: Ranking, label: str) -> str:
     if label not in ranking.mean_ranks:
         return "-"
     mean, ends = ranking.mean_ranks[label], ranking.ci95[label]
     return f"{mean:.2f}" + (f" [{ends[0]:.2f}, {ends[1]:.2f}]" if ends else "")
 
 
-def _test(ranking: Ranking) -> str:
-    """Say what the tests of one ranking found."""
-    tables = len({row.rsplit("/", 1)[0] for row in ranking.over})
-    said = f"{ranking.family}: {counted(len(ranking.over), 'metric')} of {counted(tables, 'table')}"
+def _test_line(ranking: Ranking) -> str:
+    """Write the results of a ranking's tests."""
+    metrics = counted(len(ranking.over), "metric")
+    line = f"{ranking.family}: {metrics} of {counted(len(_ranked_tables(ranking)), 'table')}"
     if ranking.friedman_p is None or ranking.critical_difference is None:
-        said += f"; no test, {ranking.reason}"
+        line += f"; no test, {ranking.reason}"
     else:
-        said += (
+        line += (
             f"; Friedman p = {ranking.friedman_p:.2g}, critical difference (Nemenyi, .05) "
             f"{ranking.critical_difference:.2f}"
         )
         best = ranking.groups[0] if ranking.groups else ()
         if best and best[0] == next(iter(ranking.mean_ranks)):
-            said += f"; not different from the first: {_listed(best[1:])}"
+            line += f"; not different from the first: {_listed(best[1:])}"
     if ranking.left_out:
-        said += f"; left out, since not in all of them: {_listed(ranking.left_out)}"
-    return f"{said}."
+        line += f"; left out, since not in all of them: {_listed(ranking.left_out)}"
+    return f"{line}."
 
 
-def _pareto(board: Board) -> Iterator[str]:
+def _pareto_section(board: Board) -> Iterator[str]:
     yield "## Faithfulness against cost\n"
     yield (
         "Mean faithfulness rank, and mean forward equivalents (forward passes plus twice the "
@@ -121,7 +130,7 @@ def _pareto(board: Board) -> Iterator[str]:
     yield grid(rows, ["explainer", "faithfulness rank", "forward equivalents"]) + "\n"
 
 
-def _short(table: Table) -> Iterator[str]:
+def _table_section(table: Table) -> Iterator[str]:
     mark = " (bundled)" if table.source == "bundled" else ""
     yield f"## {markdown(table.title)}{mark}\n"
     accuracy = "" if table.accuracy is None else f", right on {number(table.accuracy)}"
@@ -136,19 +145,19 @@ def short_grid(table: Table, marked: Collection[str] = ()) -> str:
     """Lay out a table's main metrics; explainers that are `marked` have an arrow."""
     columns = [column for column in table.columns if column.metric.split("@")[0] in MAIN]
     columns = columns or list(table.columns[:4])
-    labels = list(dict.fromkeys(label for column in columns for label in column.cells))
     rows = [
-        [f"{'→ ' * (label in marked)}{markdown(label)}", *(_cell(c, label) for c in columns)]
-        for label in labels
+        [f"{'→ ' * (label in marked)}{markdown(label)}", *(_score_text(c, label) for c in columns)]
+        for label in labels_in(columns)
     ]
     return grid(rows, ["explainer", *(markdown(heading(column)) for column in columns)])
 
 
-def _cell(column: Column, label: str) -> str:
-    cell = column.cells.get(label)
-    if cell is None or cell.mean is None:
+def _score_text(column: Column, label: str) -> str:
+    score = column.cells.get(label)
+    if score is None or score.mean is None:
         return "-"
-    return " ".join(part for part in (bold(value_of(column, cell), cell), cell.letters) if part)
+    texts = (bold(mean_text(column, score), score), score.letters)
+    return " ".join(text for text in texts if text)
 
 
 def _listed(labels: Sequence[str]) -> str:

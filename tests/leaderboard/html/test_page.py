@@ -16,7 +16,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard.board import Pair, Score
 from faithbench.leaderboard.html import page
 from faithbench.leaderboard.html.document import document, embedded
-from faithbench.leaderboard.html.page import overview, table_data
+from faithbench.leaderboard.html.page import board_data, table_data
 from faithbench.metrics.registry import METRICS
 from tests.support.boards import small_board
 from tests.support.hostile_board import HOSTILE, hostile_board
@@ -100,7 +100,7 @@ def test_scores_are_hundredths_and_rationales_places() -> None:
 
 def test_overview_ranks_best_first_with_groups_as_places() -> None:
     board = small_board()
-    data = overview(board)
+    data = board_data(board)
     ranking, source = data["rankings"][1], board.rankings[1]
     ranks = [line[1] for line in ranking["lines"]]
     assert ranks == sorted(source.mean_ranks.values()) and len(ranks) == 7
