@@ -27,9 +27,8 @@ from faithbench.data.dataset import load_dataset
 from faithbench.data.tasks import load_task
 from faithbench.explainers.selection import find_explainers
 from faithbench.models.encoding import collate, encode, inputs_of
-from faithbench.models.engine import engine_of
 from faithbench.models.model import Model, load_model
-from faithbench.models.shared_passes import release
+from faithbench.models.session import Session
 from faithbench.run.attribute import attribute
 from faithbench.run.attribute import explain as run_explainer
 
@@ -87,8 +86,9 @@ def main() -> None:
 
 def _texts(model: Model, name: str, examples: list[Example]) -> Texts:
     encodings = sorted((encode(model, e) for e in examples), key=lambda e: len(e.ids))
-    answers = engine_of(model).log_probabilities([(e.ids, e.types) for e in encodings])
-    engine_of(model).forget()
+    session = Session(model)
+    answers = session.engine.log_probabilities([(e.ids, e.types) for e in encodings])
+    session.clear()
     tokens = sum(len(e.ids) for e in encodings) / len(encodings)
     title = f"{len(encodings)} {name}, {tokens:.0f} tokens"
     return Texts(title, encodings, [int(t) for t in answers.argmax(axis=1)])
@@ -124,8 +124,9 @@ def _ours(model: Model, texts: Texts, name: str, batch: int = 16) -> float:
         start = time.process_time()
         run_explainer(chosen.explainer, model, batch)
         spent = time.process_time() - start
-        release(model)
-        engine_of(model).forget()
+        session = Session(model)
+        session.drop_passes()
+        session.clear()
         return spent
 
     explain(range(1))
@@ -274,8 +275,9 @@ def _shared(model: Model, texts: Texts) -> list[tuple[str, ...]]:
         encodings, targets = texts.encodings[part], texts.targets[part]
         batch = collate(model, encodings, targets, [0] * len(targets))
         for one in chosen:
-            attribute(model, one, batch)
-        release(model)
+            session = Session(model)
+            attribute(session, one, batch)
+        session.drop_passes()
     together = (time.process_time() - start) / len(texts.targets)
     return [
         (

@@ -17,9 +17,8 @@ from faithbench.data.tasks import load_task
 from faithbench.explainers.registry import EXPLAINERS
 from faithbench.explainers.selection import find_explainers
 from faithbench.models.encoding import collate, encode
-from faithbench.models.engine import engine_of
 from faithbench.models.model import load_model
-from faithbench.models.shared_passes import release
+from faithbench.models.session import Session
 from faithbench.run.attribute import attribute
 
 QUICK = {"lime": "lime:samples=64", "kernel-shap": "kernel-shap:samples=64"}
@@ -43,9 +42,10 @@ def main() -> None:
                 part = encodings[start : start + 16]
                 targets = [e.example.label for e in part]
                 batch = collate(model, part, targets, list(range(len(part))))
-                found += [a.scores for a in attribute(model, chosen, batch)]
-                release(model)
-                engine_of(model).forget()
+                session = Session(model)
+                found += [a.scores for a in attribute(session, chosen, batch)]
+                session.drop_passes()
+                session.clear()
             scores.setdefault(name, {})[dtype] = found
     lines = [_line(name, both["float32"], both["float64"]) for name, both in scores.items()]
     headers = ("explainer", "median move", "largest move", "largest score there", "same ranking")

@@ -22,7 +22,7 @@ from faithbench.explainers.passes.lrp import run_relevance
 from faithbench.explainers.selection import find_explainers
 from faithbench.models.encoding import collate, encode
 from faithbench.models.model import Model, load_model
-from faithbench.models.shared_passes import release
+from faithbench.models.session import Session
 from faithbench.run.attribute import attribute
 
 
@@ -71,8 +71,9 @@ def batching(model: Model, encodings: list[Encoding]) -> list[tuple[str, str]]:
 
     def explain(part: list[Encoding]) -> list[np.ndarray]:
         batch = collate(model, part, [0] * len(part), [0] * len(part))
-        found = attribute(model, chosen, batch)
-        release(model)
+        session = Session(model)
+        found = attribute(session, chosen, batch)
+        session.drop_passes()
         return [a.scores for a in found]
 
     together = best_seconds(lambda: explain(encodings), repeats=3)
@@ -98,8 +99,9 @@ def precision(model: Model, encodings: list[Encoding]) -> list[tuple[str, str]]:
         for start in range(0, len(encodings), 16):
             part = encodings[start : start + 16]
             batch = collate(model, part, [0] * len(part), [0] * len(part))
-            scores[name] += [a.scores for a in attribute(model, chosen, batch)]
-            release(model)
+            session = Session(model)
+            scores[name] += [a.scores for a in attribute(session, chosen, batch)]
+            session.drop_passes()
     pairs = list(zip(scores["float32"], scores["float64"], strict=True))
     taus = [float(kendalltau(a, b).statistic) for a, b in pairs if len(a) > 1]
     same = np.mean([(rank(a) == rank(b)).all() for a, b in pairs])

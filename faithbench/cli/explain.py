@@ -53,16 +53,17 @@ def explain(
         selected = find_explainers(explainer, plugin or [], rationale=False)
         from faithbench.cli.explain_page import render_explanations
         from faithbench.models.model import load_model
+        from faithbench.models.session import Session
         from faithbench.run.one_text import explain_text
 
         name, revision = (model, None) if model else default_model(the_task)
         loaded = load_model(
             name, labels=the_task.labels, kind=the_task.kind, revision=revision, device=device
         )
-    explanations = []
+    session, explanations = Session(loaded), []
     for one in selected:
         with console.status(f"explaining by {one.label}"):
-            explanation = explain_text(loaded, the_task, one, text, text_b, seed)
+            explanation = explain_text(session, the_task, one, text, text_b, seed)
         print_explanation(console, one.label, explanation)
         explanations.append((one.label, explanation))
     if html is not None:

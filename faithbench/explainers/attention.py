@@ -9,7 +9,7 @@ import torch
 
 from faithbench.core.types import Batch
 from faithbench.explainers.passes.capture import capture
-from faithbench.models.model import Model
+from faithbench.models.session import Session
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Attention:
     RawAtt of Abnar & Zuidema 2020: the row of the token that the classifier reads.
     """
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the attention of the read position."""
-        seen = capture(model, batch)
+        seen = capture(session, batch)
         return read_row(seen.attentions[-1].mean(dim=1), seen.position)
 
 
@@ -33,9 +33,9 @@ class Rollout:
     normalised, and the product read at the token that the classifier reads.
     """
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out attention of the read position."""
-        seen = capture(model, batch)
+        seen = capture(session, batch)
         joint = roll_out([a.mean(dim=1) for a in seen.attentions], normalise=True)
         return read_row(joint, seen.position)
 
@@ -48,9 +48,9 @@ class AttentionXGradient:
     token that the classifier reads, signed.
     """
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return attention times gradient of the read position."""
-        seen = capture(model, batch)
+        seen = capture(session, batch)
         product = seen.attentions[-1] * seen.attention_gradients[-1]
         return read_row(product.mean(dim=1), seen.position)
 
@@ -63,9 +63,9 @@ class Gae:
     and grows by max(0, gradient * attention), heads averaged, times R; nothing is normalised.
     """
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the accumulated relevance of the read position."""
-        seen = capture(model, batch)
+        seen = capture(session, batch)
         layers = [
             (attention * gradient).clamp(min=0).mean(dim=1)
             for attention, gradient in zip(seen.attentions, seen.attention_gradients, strict=True)
@@ -83,9 +83,9 @@ class GradCam:
     scales each matrix to 0..1, which changes no ranking and divides by 0 where all is 0.
     """
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the weighted attention of the read position."""
-        seen = capture(model, batch)
+        seen = capture(session, batch)
         # Keys that are padding have a gradient although no attention reaches them.
         gradients = seen.attention_gradients[-1] * batch.attention[:, None, None, :]
         weights = gradients.sum(dim=(2, 3)) / _lengths(batch)[:, None] ** 2
@@ -101,9 +101,9 @@ class Cam:
     without any activation.
     """
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the mean gradient of each key."""
-        seen = capture(model, batch)
+        seen = capture(session, batch)
         # Queries that are padding have gradient 0, so only the divisor must leave them out.
         summed = seen.attention_gradients[-1].mean(dim=1).sum(dim=1)
         return (summed / _lengths(batch)[:, None]).clamp(min=0)
@@ -117,9 +117,9 @@ class AttCat:
     averaged over heads and queries; signed.
     """
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the summed products."""
-        seen = capture(model, batch)
+        seen = capture(session, batch)
         real = batch.attention.to(seen.attentions[0].dtype)
         scores = torch.zeros_like(real)
         for state, gradient, attention in zip(

@@ -15,6 +15,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch, Encoding, Floats
 from faithbench.explainers.passes.capture import capture
 from faithbench.models.model import Model
+from faithbench.models.session import Session
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,11 @@ class AttentionFlow:
                 f"{self.max_tokens}; set max_tokens higher, or choose rollout"
             )
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the maximum flow to each token; padding gets 0."""
         lengths = [int(n) for n in batch.attention.sum(dim=1)]
         self._check_length(max(lengths))
-        seen = capture(model, batch)
+        seen = capture(session, batch)
         scores = torch.zeros_like(seen.attentions[0][:, 0, 0])
         for row, size in enumerate(lengths):
             heads = torch.stack([a[row, :, :size, :size] for a in seen.attentions])

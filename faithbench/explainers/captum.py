@@ -14,7 +14,7 @@ from faithbench.core.types import Batch
 from faithbench.explainers.passes.capture import embedding_leaf
 from faithbench.explainers.passes.gradient_paths import baseline_embeddings, embed
 from faithbench.models.encoding import inputs_of
-from faithbench.models.model import Model
+from faithbench.models.session import Session
 
 # Those of captum's classes that draw at random.
 _DRAWS = {"GradientShap", "KernelShap", "Lime", "LimeBase", "ShapleyValueSampling"}
@@ -37,18 +37,18 @@ class CaptumAdapter:
     samples: int = 32
     steps: int = 50
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the summed attributions."""
-        rows = [self._explain(model, batch, row) for row in range(len(batch.ids))]
+        rows = [self._explain(session, batch, row) for row in range(len(batch.ids))]
         return torch.stack(rows)
 
-    def _explain(self, model: Model, batch: Batch, row: int) -> torch.Tensor:
+    def _explain(self, session: Session, batch: Batch, row: int) -> torch.Tensor:
         length = int(batch.attention[row].sum())
         here = (slice(row, row + 1), slice(0, length))
         ids, types, attention = (t[here] for t in (batch.ids, batch.types, batch.attention))
-        network = _EmbeddingNetwork(model, batch.output)
-        inputs = embed(model, ids).requires_grad_()
-        start = baseline_embeddings(model, batch, self.baseline)[here]
+        network = _EmbeddingNetwork(session, batch.output)
+        inputs = embed(session.model, ids).requires_grad_()
+        start = baseline_embeddings(session.model, batch, self.baseline)[here]
         method = captum_class(self.method)(network)
         options = self._options(method, inputs, start)
         with torch.random.fork_rng(), torch.enable_grad():
@@ -63,7 +63,7 @@ class CaptumAdapter:
             except (AssertionError, AttributeError, RuntimeError, TypeError, ValueError) as error:
                 reason = " ".join(str(error).split())[:200]
                 raise FaithbenchError(
-                    f"captum's {self.method} cannot explain model {model.name!r}: "
+                    f"captum's {self.method} cannot explain model {session.model.name!r}: "
                     f"{type(error).__name__}: {reason}"
                 ) from error
         scores = torch.zeros(batch.ids.shape[1], dtype=inputs.dtype, device=inputs.device)
@@ -92,9 +92,9 @@ class CaptumAdapter:
 class _EmbeddingNetwork(torch.nn.Module):
     """The network as a function of word embeddings; ids travel as further arguments."""
 
-    def __init__(self, model: Model, output: str) -> None:
+    def __init__(self, session: Session, output: str) -> None:
         super().__init__()
-        self.network, self.output, self.meter = model.network, output, model.meter
+        self.network, self.output, self.meter = session.model.network, output, session.meter
 
     def forward(
         self,

@@ -10,7 +10,7 @@ import torch
 
 from faithbench.core.types import Batch, Encoding, Floats
 from faithbench.data.rationales import rationale_tokens
-from faithbench.models.model import Model
+from faithbench.models.session import Session
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Human:
 
     needs_rationale: ClassVar[bool] = True
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return each example's rationale as scores, on the CPU."""
         scores = np.zeros(tuple(batch.ids.shape))
         for row, encoding in enumerate(batch.encodings):
@@ -51,7 +51,7 @@ class Random:
 
     stochastic: ClassVar[bool] = True
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return uniform scores."""
         scores = torch.zeros(batch.ids.shape, dtype=torch.float64)
         for row, (encoding, seed) in enumerate(zip(batch.encodings, batch.seeds, strict=True)):
@@ -69,7 +69,7 @@ class FirstTokens:
     What an explainer must beat where important words tend to stand early.
     """
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return scores that fall from 1 towards 0 along the text."""
         lengths = batch.attention.sum(dim=1, keepdim=True)
         places = torch.arange(batch.ids.shape[1], device=batch.ids.device)

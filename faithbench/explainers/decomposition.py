@@ -16,7 +16,7 @@ from faithbench.core.types import Batch
 from faithbench.explainers.attention import read_row
 from faithbench.explainers.passes.blocks import AttentionMode, Block, Call, Recording, watch_blocks
 from faithbench.explainers.passes.lrp_rules import share
-from faithbench.models.model import Model
+from faithbench.models.session import Session
 
 ELEMENTS = 2**20
 """Numbers that vectors held at once consist of: few enough for a cache, and for any memory."""
@@ -64,13 +64,13 @@ class Alti:
     variant: str = "alti"
     norm: str = "l1"
 
-    def __call__(self, model: Model, batch: Batch) -> Tensor:
+    def __call__(self, session: Session, batch: Batch) -> Tensor:
         """Return the rolled-out contributions at the position the classifier reads."""
         if self.variant not in _VARIANTS:
             raise FaithbenchError(f"variant {self.variant!r} is not one of {', '.join(_VARIANTS)}")
         if self.norm not in _ORDERS:
             raise FaithbenchError(f"norm {self.norm!r} is not one of {', '.join(_ORDERS)}")
-        seen = recorded(model, batch)
+        seen = recorded(session, batch)
         with torch.no_grad():
             return roll_back([self.layer(block, batch) for block in seen.blocks], seen.position)
 
@@ -102,15 +102,15 @@ class ValueZeroing:
 
     rollout: bool = True
 
-    def __call__(self, model: Model, batch: Batch) -> Tensor:
+    def __call__(self, session: Session, batch: Batch) -> Tensor:
         """Return the distances, rolled out, at the position the classifier reads."""
-        seen = recorded(model, batch)
+        seen = recorded(session, batch)
         chosen = seen.blocks if self.rollout else seen.blocks[-1:]
         with torch.no_grad():
             matrices = [without_padding(zeroing(block, batch), batch) for block in chosen]
         part = len(chosen) / len(seen.blocks)
         rows, calls = int(batch.attention.sum()), len(_chunks(batch))
-        model.meter.charge(forwards=ceil(rows * part), passes=ceil(calls * part))
+        session.meter.charge(forwards=ceil(rows * part), passes=ceil(calls * part))
         return roll_back([proportions(matrix) for matrix in matrices], seen.position)
 
 
@@ -220,10 +220,10 @@ def _chunks(batch: Batch) -> list[tuple[Tensor, Tensor]]:
     return [(part[:, 0], part[:, 1]) for part in batch.attention.nonzero().split(step)]
 
 
-def recorded(model: Model, batch: Batch) -> Recording:
+def recorded(session: Session, batch: Batch) -> Recording:
     """Record the blocks of one forward pass, on the meter."""
-    seen = watch_blocks(model.eager(), batch)
-    model.meter.charge(forwards=len(batch.encodings))
+    seen = watch_blocks(session.model.eager(), batch)
+    session.meter.charge(forwards=len(batch.encodings))
     return seen
 
 

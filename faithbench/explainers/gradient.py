@@ -20,8 +20,7 @@ from faithbench.explainers.passes.gradient_paths import (
     sum_gradients,
     target_logits,
 )
-from faithbench.models.model import Model
-from faithbench.models.shared_passes import shared
+from faithbench.models.session import Session
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,9 @@ class Gradient:
 
     norm: str = "l2"
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the size of the gradient."""
-        return reduce(capture(model, batch).embedding_gradients, self.norm)
+        return reduce(capture(session, batch).embedding_gradients, self.norm)
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,9 @@ class InputXGradient:
     width. captum's InputXGradient gives the same values but needs a pass of its own.
     """
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the signed products."""
-        seen = capture(model, batch)
+        seen = capture(session, batch)
         return (seen.embeddings * seen.embedding_gradients).sum(dim=-1)
 
 
@@ -65,12 +64,15 @@ class IntegratedGradients:
     steps: int = 50
     baseline: str = "pad"
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the integral, summed over the embedding's width."""
         if self.steps < 1:
             raise FaithbenchError(f"integrated-gradients: steps is 1 or more, found {self.steps}")
         nodes, weights = np.polynomial.legendre.leggauss(self.steps)
-        start, end = baseline_embeddings(model, batch, self.baseline), embed(model, batch.ids)
+        start, end = (
+            baseline_embeddings(session.model, batch, self.baseline),
+            embed(session.model, batch.ids),
+        )
         alphas = torch.tensor((1 + nodes) / 2, dtype=end.dtype, device=end.device)
         shares = torch.tensor(weights / 2, dtype=end.dtype, device=end.device)
 
@@ -81,13 +83,16 @@ class IntegratedGradients:
         def weigh(points: Sequence[Point], gradients: torch.Tensor) -> torch.Tensor:
             return shares[_columns(points, end.device)[1]][:, None, None] * gradients
 
-        mean = sum_gradients(model, batch, self.steps, place, weigh)
+        mean = sum_gradients(session, batch, self.steps, place, weigh)
         return ((end - start) * mean).sum(dim=-1)
 
-    def gaps(self, model: Model, batch: Batch, scores: torch.Tensor) -> torch.Tensor:
+    def gaps(self, session: Session, batch: Batch, scores: torch.Tensor) -> torch.Tensor:
         """Return how far each example's scores miss the change of the logit (completeness)."""
-        start, end = baseline_embeddings(model, batch, self.baseline), embed(model, batch.ids)
-        change = target_logits(model, batch, end) - target_logits(model, batch, start)
+        start, end = (
+            baseline_embeddings(session.model, batch, self.baseline),
+            embed(session.model, batch.ids),
+        )
+        change = target_logits(session, batch, end) - target_logits(session, batch, start)
         return (scores * batch.attention).sum(dim=1) - change
 
 
@@ -105,9 +110,9 @@ class SmoothGrad:
     noise: float = 0.15
     norm: str = "l2"
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the size of the mean gradient."""
-        end = embed(model, batch.ids)
+        end = embed(session.model, batch.ids)
         draws = _noise(batch, self.samples, end)
         spread = _ranges(batch, end) * self.noise
 
@@ -118,7 +123,7 @@ class SmoothGrad:
         def weigh(_points: Sequence[Point], gradients: torch.Tensor) -> torch.Tensor:
             return gradients / self.samples
 
-        return reduce(sum_gradients(model, batch, self.samples, place, weigh), self.norm)
+        return reduce(sum_gradients(session, batch, self.samples, place, weigh), self.norm)
 
 
 @dataclass(frozen=True)
@@ -136,9 +141,12 @@ class GradientShap:
     baseline: str = "pad"
     noise: float = 0.05
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the mean of gradient times distance, summed over the embedding's width."""
-        start, end = baseline_embeddings(model, batch, self.baseline), embed(model, batch.ids)
+        start, end = (
+            baseline_embeddings(session.model, batch, self.baseline),
+            embed(session.model, batch.ids),
+        )
         draws = _noise(batch, self.samples, end)
         spread = _ranges(batch, end) * self.noise
         alphas = torch.stack([_uniform(seed, self.samples) for seed in batch.seeds]).to(end)
@@ -153,7 +161,7 @@ class GradientShap:
             noisy = end[rows] + spread[rows][:, None, None] * draws[rows, steps]
             return (noisy - start[rows]) * gradients / self.samples
 
-        return sum_gradients(model, batch, self.samples, place, weigh).sum(dim=-1)
+        return sum_gradients(session, batch, self.samples, place, weigh).sum(dim=-1)
 
 
 def reduce(gradients: torch.Tensor, norm: str) -> torch.Tensor:
@@ -209,28 +217,28 @@ class DeepShap:
 
     baseline: str = "mask"
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the contribution of each token."""
-        return deep_lift(model, batch, self.baseline).scores
+        return deep_lift(session, batch, self.baseline).scores
 
-    def gaps(self, model: Model, batch: Batch, scores: torch.Tensor) -> torch.Tensor:
+    def gaps(self, session: Session, batch: Batch, scores: torch.Tensor) -> torch.Tensor:
         """Return how far each example's scores miss the difference of the logit."""
-        return deep_lift(model, batch, self.baseline).gap
+        return deep_lift(session, batch, self.baseline).gap
 
 
-def deep_lift(model: Model, batch: Batch, baseline: str = "mask") -> DeepLift:
+def deep_lift(session: Session, batch: Batch, baseline: str = "mask") -> DeepLift:
     """Return the pass of a batch; its `gap` says how exactly the scores sum to the difference."""
 
     def make() -> DeepLift:
-        return _deep_lift(model, batch, baseline)
+        return _deep_lift(session, batch, baseline)
 
-    return shared(model, batch, f"deep-lift {baseline}", make, forwards=2, backwards=2)
+    return session.share(batch, f"deep-lift {baseline}", make, forwards=2, backwards=2)
 
 
-def _deep_lift(model: Model, batch: Batch, baseline: str) -> DeepLift:
-    inputs = embed(model, batch.ids)
-    erased = baseline_embeddings(model, batch, baseline)
+def _deep_lift(session: Session, batch: Batch, baseline: str) -> DeepLift:
+    inputs = embed(session.model, batch.ids)
+    erased = baseline_embeddings(session.model, batch, baseline)
     baselines = torch.where(batch.erasable[..., None], erased, inputs)
     # Half precision has too few digits for differences; float32 ranks as float64 does.
-    network = model.eager(torch.promote_types(model.dtype, torch.float32))
+    network = session.model.eager(torch.promote_types(session.model.dtype, torch.float32))
     return run_deep_lift(network, batch, inputs, baselines)

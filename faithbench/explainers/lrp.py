@@ -16,7 +16,7 @@ from faithbench.explainers.passes.heads import find_heads, heads_sha256, named_m
 from faithbench.explainers.passes.lrp import Relevance, run_relevance
 from faithbench.explainers.passes.lrp_rules import HeadRule
 from faithbench.models.model import Model
-from faithbench.models.shared_passes import shared
+from faithbench.models.session import Session
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -35,9 +35,9 @@ class Lrp:
 
     precision: str = "float64"
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the relevance of each token's embedding."""
-        return shared_relevance(model, batch, self.precision).hidden[0].sum(dim=-1)
+        return shared_relevance(session, batch, self.precision).hidden[0].sum(dim=-1)
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class LrpPartial:
 
     precision: str = "float64"
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the relevance of the last attention's row."""
-        found = shared_relevance(model, batch, self.precision)
+        found = shared_relevance(session, batch, self.precision)
         return read_row(found.attentions[-1].clamp(min=0).mean(dim=1), found.position)
 
 
@@ -68,10 +68,10 @@ class LrpRollout:
     last_only: bool = False
     precision: str = "float64"
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out relevance at the position the classifier reads."""
-        seen = capture(model, batch)
-        found = shared_relevance(model, batch, self.precision)
+        seen = capture(session, batch)
+        found = shared_relevance(session, batch, self.precision)
         first = -1 if self.last_only else 0
         return weighted_rollout(
             seen.attention_gradients[first:],
@@ -100,12 +100,12 @@ class LrpMask:
     precision: str = "float64"
     seed: int = 0
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out relevance at the position the classifier reads."""
-        groups = torch.tensor(self.groups(model), device=model.device)
+        groups = torch.tensor(self.groups(session.model), device=session.model.device)
         rule = HeadRule(groups, released=self.released)
-        seen = capture(model, batch)
-        found = relevance_pass(model, batch, rule, self.precision)
+        seen = capture(session, batch)
+        found = relevance_pass(session, batch, rule, self.precision)
         relevances = found.arrived if self.released else found.attentions
         return weighted_rollout(
             seen.attention_gradients, relevances, seen.position, normalise=self.released
@@ -124,18 +124,18 @@ class LrpMask:
         return {} if self.mask == "ones" else {"heads": heads_sha256(model)}
 
 
-def shared_relevance(model: Model, batch: Batch, precision: str) -> Relevance:
+def shared_relevance(session: Session, batch: Batch, precision: str) -> Relevance:
     """Return the unmasked relevance pass of a batch, shared by all explainers that read it."""
-    network = precise(model, precision)
-    return shared(model, batch, f"lrp {precision}", lambda: run_relevance(network, batch))
+    network = precise(session.model, precision)
+    return session.share(batch, f"lrp {precision}", lambda: run_relevance(network, batch))
 
 
 def relevance_pass(
-    model: Model, batch: Batch, rule: HeadRule | None, precision: str = "float64"
+    session: Session, batch: Batch, rule: HeadRule | None, precision: str = "float64"
 ) -> Relevance:
     """Run the relevance pass at the asked precision, on the meter."""
-    found = run_relevance(precise(model, precision), batch, rule)
-    model.meter.charge(forwards=len(batch.ids), backwards=len(batch.ids))
+    found = run_relevance(precise(session.model, precision), batch, rule)
+    session.meter.charge(forwards=len(batch.ids), backwards=len(batch.ids))
     return found
 
 
@@ -171,8 +171,8 @@ class AttnLrp:
     the scores do not sum to the logit.
     """
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the relevance of each word embedding."""
-        scores = run_attn_lrp(model.network, batch)
-        model.meter.charge(forwards=len(batch.ids), backwards=len(batch.ids))
+        scores = run_attn_lrp(session.model.network, batch)
+        session.meter.charge(forwards=len(batch.ids), backwards=len(batch.ids))
         return scores

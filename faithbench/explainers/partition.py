@@ -14,7 +14,7 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch, Bools, Floats
 from faithbench.explainers.perturbation import ask, counts, place
-from faithbench.models.model import Model
+from faithbench.models.session import Session
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class PartitionShap:
                 f"partition-shap: evaluations is at least 4, found {self.evaluations}"
             )
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the Owen values."""
         shap = _import_shap()
         scores = [
-            _owen_values(shap, partial(_probability, model, batch, i), n, self.evaluations, seed)
+            _owen_values(shap, partial(_probability, session, batch, i), n, self.evaluations, seed)
             for i, (n, seed) in enumerate(zip(counts(batch), batch.seeds, strict=True))
         ]
         return place(batch, scores)
@@ -89,10 +89,10 @@ def _owen_values(
     return np.asarray(found.values[0], dtype=np.float64)
 
 
-def _probability(model: Model, batch: Batch, i: int, keeps: Bools) -> Floats:
+def _probability(session: Session, batch: Batch, i: int, keeps: Bools) -> Floats:
     """Answer masks of one example; the others ask nothing."""
     asked = [keeps if row == i else keeps[:0] for row in range(len(batch.encodings))]
-    return np.exp(ask(model, batch, asked)[i])
+    return np.exp(ask(session, batch, asked)[i])
 
 
 def _import_shap() -> Any:

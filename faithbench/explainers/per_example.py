@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from faithbench.core.erasure import erase
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch, Bools, Encoding, Floats
-from faithbench.models.engine import engine_of
 from faithbench.models.model import Model
+from faithbench.models.session import Session
 
 Kind = TypeVar("Kind", bound=type)
 Probs = Callable[[ArrayLike], Floats]
@@ -46,15 +46,15 @@ def per_example(kind: Kind) -> Kind:
     """
     explain_one: Callable[..., Any] = kind.__call__
 
-    def call(self: Any, model: Model, batch: Batch) -> torch.Tensor:
-        return _explain_batch(model, batch, lambda probs, view: explain_one(self, probs, view))
+    def call(self: Any, session: Session, batch: Batch) -> torch.Tensor:
+        return _explain_batch(session, batch, lambda probs, view: explain_one(self, probs, view))
 
     kind.__call__ = call  # type: ignore[method-assign]  # the class keeps its name, fields and docstring
     return kind
 
 
 def _explain_batch(
-    model: Model, batch: Batch, explain_one: Callable[[Probs, ExampleView], Any]
+    session: Session, batch: Batch, explain_one: Callable[[Probs, ExampleView], Any]
 ) -> torch.Tensor:
     desk = _Desk(len(batch.encodings))
     results: list[Any] = [None] * len(batch.encodings)
@@ -62,7 +62,9 @@ def _explain_batch(
 
     def work(row: int) -> None:
         try:
-            results[row] = explain_one(lambda keep: desk.ask(row, keep), _view(model, batch, row))
+            results[row] = explain_one(
+                lambda keep: desk.ask(row, keep), _view(session.model, batch, row)
+            )
         except BaseException as error:  # handed to the caller below
             failures.append(error)
         finally:
@@ -75,7 +77,7 @@ def _explain_batch(
         thread.start()
     try:
         while questions := desk.collect():
-            desk.answer(_answer(model, batch, questions))
+            desk.answer(_answer(session, batch, questions))
     except BaseException:
         desk.close()
         raise
@@ -134,14 +136,14 @@ class _Desk:
             self._change.notify_all()
 
 
-def _answer(model: Model, batch: Batch, questions: dict[int, Bools]) -> dict[int, Floats]:
-    token_id = model.erasure_token("mask")[1]
+def _answer(session: Session, batch: Batch, questions: dict[int, Bools]) -> dict[int, Floats]:
+    token_id = session.model.erasure_token("mask")[1]
     rows = [
         erase(_checked(batch.encodings[row], keep), keep, "mask", token_id)
         for row, keeps in questions.items()
         for keep in keeps
     ]
-    found = np.exp(engine_of(model).log_probabilities(rows, batch.output))
+    found = np.exp(session.engine.log_probabilities(rows, batch.output))
     answers, start = {}, 0
     for row, keeps in questions.items():
         answers[row] = found[start : start + len(keeps), int(batch.targets[row])]

@@ -11,8 +11,8 @@ import torch
 from faithbench.core.erasure import Operator, erase
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.types import Batch, Bools, Encoding, Floats, Ints
-from faithbench.models.engine import TokenRow, engine_of
-from faithbench.models.model import Model
+from faithbench.models.engine import TokenRow
+from faithbench.models.session import Session
 
 _OUTPUTS = ("probability", "log-probability")
 
@@ -33,9 +33,9 @@ class Occlusion:
     def __post_init__(self) -> None:
         _check("occlusion", self.window, self.output)
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the signed drops."""
-        return _drops(model, batch, "mask", self.window, self.output)
+        return _drops(session, batch, "mask", self.window, self.output)
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class LeaveOneOut:
     def __post_init__(self) -> None:
         _check("leave-one-out", self.window, self.output)
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the signed drops."""
-        return _drops(model, batch, "delete", self.window, self.output)
+        return _drops(session, batch, "delete", self.window, self.output)
 
 
 def _check(name: str, window: int, output: str) -> None:
@@ -67,12 +67,12 @@ def _check(name: str, window: int, output: str) -> None:
 
 
 def _drops(
-    model: Model, batch: Batch, operator: Operator, window: int, output: str
+    session: Session, batch: Batch, operator: Operator, window: int, output: str
 ) -> torch.Tensor:
     """Return the mean drop over the windows that contain each token."""
     erased = [windows(n, window) for n in counts(batch)]
     keeps = [np.vstack([np.ones((1, len(e[0])), dtype=bool), ~e]) for e in erased]
-    answers = ask(model, batch, keeps, operator)
+    answers = ask(session, batch, keeps, operator)
     if output == "probability":
         answers = [np.exp(found) for found in answers]
     scores = [
@@ -95,20 +95,20 @@ def counts(batch: Batch) -> list[int]:
 
 
 def ask(
-    model: Model, batch: Batch, keeps: Sequence[Bools], operator: Operator = "mask"
+    session: Session, batch: Batch, keeps: Sequence[Bools], operator: Operator = "mask"
 ) -> list[Floats]:
     """Return the target's log-probability for every keep-mask, all examples in one call.
 
     `keeps` and the answer have one entry per example: a matrix with one row per mask and one
     column per erasable token, and a vector with one number per mask.
     """
-    token_id = model.erasure_token("mask")[1]
+    token_id = session.model.erasure_token("mask")[1]
     rows = [
         _row(encoding, keep, operator, token_id)
         for encoding, masks in zip(batch.encodings, keeps, strict=True)
         for keep in masks
     ]
-    found = engine_of(model).log_probabilities(rows, output=batch.output)
+    found = session.engine.log_probabilities(rows, output=batch.output)
     answers, start = [], 0
     for i, masks in enumerate(keeps):
         lines = found[start : start + len(masks)]

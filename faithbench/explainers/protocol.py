@@ -9,12 +9,12 @@ from faithbench.core.types import Batch
 if TYPE_CHECKING:
     import torch
 
-    from faithbench.models.model import Model
+from faithbench.models.session import Session
 
 
 class Explainer(Protocol):
     """A frozen dataclass whose fields are its settings; returns one score per token."""
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Explain the batch's targets; special tokens and padding may get any score."""
         ...

@@ -13,7 +13,7 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch, Bools, Floats
 from faithbench.explainers.perturbation import ask, counts, place
-from faithbench.models.model import Model
+from faithbench.models.session import Session
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Lime:
         _check("lime", "width", self.width, 0 < self.width < math.inf, "above 0")
         _check("lime", "ridge", self.ridge, 0 < self.ridge < math.inf, "above 0")
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the coefficients."""
         keeps = [
             draw_masks(n, self.samples, np.random.default_rng(seed))
@@ -47,7 +47,7 @@ class Lime:
         ]
         scores = [
             fit_ridge(keep, np.exp(found), nearness(keep, self.width), self.ridge)
-            for keep, found in zip(keeps, ask(model, batch, keeps), strict=True)
+            for keep, found in zip(keeps, ask(session, batch, keeps), strict=True)
         ]
         return place(batch, scores)
 
@@ -74,13 +74,13 @@ class KernelShap:
         _check("kernel-shap", "samples", self.samples, self.samples >= 2, "at least 2")
         _check("kernel-shap", "ridge", self.ridge, 0 <= self.ridge < math.inf, "at least 0")
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the Shapley values."""
         chosen = [
             draw_coalitions(n, self.samples, np.random.default_rng(seed))
             for n, seed in zip(counts(batch), batch.seeds, strict=True)
         ]
-        answers = ask(model, batch, [keep for keep, _ in chosen])
+        answers = ask(session, batch, [keep for keep, _ in chosen])
         scores = [
             fit_shapley(keep, np.exp(found), weights, self.ridge)
             for (keep, weights), found in zip(chosen, answers, strict=True)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
 import torch
@@ -16,10 +15,14 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Floats, Ints
 from faithbench.models.encoding import inputs_of, pad_rows
 from faithbench.models.fast_encoder import FastEncoder, fast_encoder
+from faithbench.models.meter import Meter
 from faithbench.models.model import Model
 
 TokenRow = tuple[Ints, Ints]
 """One input: its token ids and its segment ids."""
+
+BUDGET = 2048
+"""Padded tokens per pass: enough to fill two cores, little enough to keep padding small."""
 
 
 @dataclass
@@ -34,7 +37,8 @@ class Engine:
     """
 
     model: Model
-    budget: int = 2048
+    budget: int = BUDGET
+    meter: Meter = field(default_factory=Meter)
     asked: int = 0
     distinct: int = 0
     _known: dict[bytes, Floats] = field(default_factory=dict)
@@ -65,7 +69,7 @@ class Engine:
         self.asked += len(rows)
         self.distinct += len(fresh)
         spared = sum(self._seconds[key] for key in set(keys) - set(fresh))
-        self.model.meter.charge(forwards=len(set(keys)), passes=0, shared_seconds=spared)
+        self.meter.charge(forwards=len(set(keys)), passes=0, shared_seconds=spared)
         self._compute(list(fresh.items()))
         outputs = self.model.outputs
         width = len(self.model.labels) if len(outputs) == 1 else self.model.max_tokens
@@ -103,7 +107,7 @@ class Engine:
         network = self.model.network
         arrays = pad_rows(rows, int(network.config.pad_token_id))
         ids, types, attention = (torch.tensor(a, device=network.device) for a in arrays)
-        self.model.meter.charge(passes=1)
+        self.meter.charge(passes=1)
         with torch.inference_mode():
             if self._lean is not None:
                 logits = self._lean(ids, types, attention)
@@ -121,16 +125,6 @@ class Engine:
 def _array(values: torch.Tensor) -> Floats:
     found: Floats = values.numpy()
     return found
-
-
-_engines: WeakKeyDictionary[Model, Engine] = WeakKeyDictionary()
-
-
-def engine_of(model: Model) -> Engine:
-    """Return the model's one engine, shared by explainers and metrics of a chunk."""
-    if model not in _engines:
-        _engines[model] = Engine(proxy(model))
-    return _engines[model]
 
 
 def _key(row: TokenRow) -> bytes:

@@ -12,7 +12,6 @@ import torch
 
 from faithbench.core.erasure import Operator
 from faithbench.core.errors import FaithbenchError
-from faithbench.models.meter import Meter
 from faithbench.models.weights import Located, locate, read_card, sha256_of_weights
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ class Model:
     network: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     labels: tuple[str, ...]
-    meter: Meter = field(default_factory=Meter)
     _twins: dict[torch.dtype, PreTrainedModel] = field(default_factory=dict)
 
     @property

@@ -16,8 +16,7 @@ from faithbench.core.types import Attribution, Batch, Target
 from faithbench.explainers.protocol import Explainer
 from faithbench.explainers.selection import Selected
 from faithbench.models.encoding import collate
-from faithbench.models.model import Model
-from faithbench.models.shared_passes import per_output
+from faithbench.models.session import Session
 
 
 def seed_of(seed: int, example_id: str) -> int:
@@ -25,9 +24,9 @@ def seed_of(seed: int, example_id: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{example_id}".encode()).digest()[:7])
 
 
-def explain(explainer: Explainer, model: Model, batch: Batch) -> torch.Tensor:
+def explain(session: Session, explainer: Explainer, batch: Batch) -> torch.Tensor:
     """Explain a batch's targets; start and end of an answer are explained apart and added."""
-    first, *rest = (explainer(model, part) for part in per_output(model, batch))
+    first, *rest = (explainer(session, part) for part in session.per_output(batch))
     return sum(rest, first)
 
 
@@ -45,29 +44,28 @@ def naming_failures(name: str, example: Callable[[], str]) -> Iterator[None]:
         ) from error
 
 
-def attribute(model: Model, chosen: Selected, batch: Batch) -> list[Attribution]:
+def attribute(session: Session, selected: Selected, batch: Batch) -> list[Attribution]:
     """Run one explainer on a batch; time it, count its passes and check what it says."""
-    before, start = model.meter.total, time.perf_counter()
-    with naming_failures(chosen.name, lambda: _failing_example(chosen.explainer, model, batch)):
-        scores = explain(chosen.explainer, model, batch)
-    if model.device.type == "cuda":
-        torch.cuda.synchronize(model.device)
+    before, start = session.meter.total, time.perf_counter()
+    with naming_failures(selected.name, lambda: _failing_example(session, selected, batch)):
+        scores = explain(session, selected.explainer, batch)
+    session.synchronise()
     elapsed = time.perf_counter() - start
-    cost = model.meter.since(before)
+    cost = session.meter.since(before)
     count = len(batch.encodings)
     if scores.shape != batch.ids.shape:
         raise FaithbenchError(
-            f"explainer {chosen.name!r} gave scores of shape {tuple(scores.shape)} for tokens of "
+            f"explainer {selected.name!r} gave scores of shape {tuple(scores.shape)} for tokens of "
             f"shape {tuple(batch.ids.shape)}; it must give one score per token"
         )
     table = scores.detach().cpu().double().numpy()
-    gaps = _gaps(chosen, model, batch, scores)
+    gaps = _gaps(session, selected, batch, scores)
     attributions = []
     for row, encoding in enumerate(batch.encodings):
         own = table[row, : len(encoding.ids)][encoding.erasable]
         if not np.isfinite(own).all():
             raise FaithbenchError(
-                f"explainer {chosen.name!r} gave a score that is not finite for example "
+                f"explainer {selected.name!r} gave a score that is not finite for example "
                 f"{encoding.example.id!r}; scores must be numbers"
             )
         attributions.append(
@@ -76,36 +74,36 @@ def attribute(model: Model, chosen: Selected, batch: Batch) -> list[Attribution]
                 target=_target(batch, row),
                 every_score=table[row, : len(encoding.ids)],
                 seconds=(elapsed + cost.shared_seconds) / count,
-                forwards=None if chosen.replayed else _part(cost.forwards, count, row),
-                backwards=None if chosen.replayed else _part(cost.backwards, count, row),
+                forwards=None if selected.replayed else _part(cost.forwards, count, row),
+                backwards=None if selected.replayed else _part(cost.backwards, count, row),
                 gap=gaps[row],
             )
         )
     return attributions
 
 
-def _failing_example(explainer: Explainer, model: Model, batch: Batch) -> str:
+def _failing_example(session: Session, selected: Selected, batch: Batch) -> str:
     """Find the example a batch failed on by halving it: at most one more batch of work."""
     rows = range(len(batch.encodings))
     while len(rows) > 1:
         half = rows[: len(rows) // 2]
-        rows = half if _fails(explainer, model, batch, half) else rows[len(half) :]
+        rows = half if _fails(session, selected.explainer, batch, half) else rows[len(half) :]
     names = [encoding.example.id for encoding in batch.encodings]
-    if len(names) == 1 or _fails(explainer, model, batch, rows):
+    if len(names) == 1 or _fails(session, selected.explainer, batch, rows):
         return f"example {names[rows[0]]!r}"
     # It fails on these examples together only, or not every time.
     return f"a batch of {len(names)} examples ({names[0]!r} to {names[-1]!r})"
 
 
-def _fails(explainer: Explainer, model: Model, batch: Batch, rows: range) -> bool:
+def _fails(session: Session, explainer: Explainer, batch: Batch, rows: range) -> bool:
     part = collate(
-        model,
+        session.model,
         [batch.encodings[row] for row in rows],
         [_target(batch, row) for row in rows],
         [batch.seeds[row] for row in rows],
     )
     try:
-        explain(explainer, model, part)
+        explain(session, explainer, part)
     except Exception:  # whatever it raised before, it may raise anything now
         return True
     return False
@@ -121,9 +119,11 @@ def _part(total: int, count: int, row: int) -> int:
     return total // count + (row < total % count)
 
 
-def _gaps(chosen: Selected, model: Model, batch: Batch, scores: torch.Tensor) -> list[float | None]:
+def _gaps(
+    session: Session, selected: Selected, batch: Batch, scores: torch.Tensor
+) -> list[float | None]:
     """Ask an explainer that promises a sum how far it missed it, outside the clock."""
-    gaps = getattr(chosen.explainer, "gaps", None)
-    if gaps is None or len(model.outputs) > 1:
+    gaps = getattr(selected.explainer, "gaps", None)
+    if gaps is None or len(session.model.outputs) > 1:
         return [None] * len(batch.ids)
-    return [float(gap) for gap in gaps(model, batch, scores)]
+    return [float(gap) for gap in gaps(session, batch, scores)]

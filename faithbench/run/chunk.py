@@ -14,7 +14,7 @@ from faithbench.metrics.registry import case_metrics
 from faithbench.models.encoding import collate
 from faithbench.models.engine import Engine
 from faithbench.models.predictions import Prediction, predictions
-from faithbench.models.shared_passes import release
+from faithbench.models.session import Session
 from faithbench.models.windows import fold, parts_of
 from faithbench.records.rows import ResultRow, add_values, make_row
 from faithbench.records.rows_writer import RowsFile
@@ -34,17 +34,17 @@ class Chunk:
 
 
 def compute_chunk(
-    job: Job, engine: Engine, chunk: Chunk, cells: Sequence[Cell], files: Sequence[RowsFile]
+    session: Session, job: Job, chunk: Chunk, cells: Sequence[Cell], files: Sequence[RowsFile]
 ) -> None:
     """Explain and score one chunk for all cells together, and append what is missing.
 
     The whole chunk is computed even if some cells have it: batches are then the same as in
     an uninterrupted run, and so is every bit of the result.
     """
-    encodings = chunk.encodings
+    engine, encodings = session.engine, chunk.encodings
     said = predictions(engine, encodings)
     pairs = [(cell, seed) for cell in cells for seed in cell.seeds]
-    found = _explain(job, encodings, said, pairs)
+    found = _explain(session, job, encodings, said, pairs)
     scored = score(
         engine,
         [attribution for attributions in found for attribution in attributions],
@@ -68,6 +68,7 @@ def compute_chunk(
 
 
 def _explain(
+    session: Session,
     job: Job,
     encodings: Sequence[Encoding],
     said: Sequence[Prediction],
@@ -86,7 +87,7 @@ def _explain(
             seed: batch_of(job, own, said[part], seed) for seed in sorted({s for _, s in pairs})
         }
         try:
-            each = [fold(own, attribute(job.model, c.selected, batches[seed])) for c, seed in pairs]
+            each = [fold(own, attribute(session, c.selected, batches[seed])) for c, seed in pairs]
         except torch.OutOfMemoryError:
             if len(own) == 1:
                 raise
@@ -94,7 +95,7 @@ def _explain(
             waiting = [slice(part.start, middle), slice(middle, part.stop), *waiting]
             continue
         finally:
-            release(job.model)
+            session.drop_passes()
         for known, new in zip(found, each, strict=True):
             known.extend(new)
     return found

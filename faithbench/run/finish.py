@@ -18,6 +18,7 @@ from faithbench.explainers.selection import Selected
 from faithbench.metrics.explained import ExplainedTexts, Near
 from faithbench.metrics.registry import table_metrics
 from faithbench.metrics.word_scores import WordScores, words_of
+from faithbench.models.session import Session
 from faithbench.records.provenance import environment, source_state
 from faithbench.records.record import write
 from faithbench.records.rows import ResultRow, add_values
@@ -68,14 +69,16 @@ class Measured:
     rationale_share: float | None
 
 
-def measure(cell: Cell, file: RowsFile, encodings: Sequence[Encoding], near: Nearest) -> Measured:
+def measure(
+    session: Session, cell: Cell, file: RowsFile, encodings: Sequence[Encoding], near: Nearest
+) -> Measured:
     """Complete the rows by what all examples together say, and measure the explainer's speed."""
     rows = [file.done[e.example.id] for e in encodings]
     table = explained_texts(encodings, rows, near)
     values = table_values(table_metrics(cell.job.metrics), table)
     rows = [add_values(row, own) for row, own in zip(rows, values, strict=True)]
     seconds = [file.seconds[row.id] for row in rows if row.id in file.seconds]
-    return Measured(tuple(rows), _timing(cell, encodings, rows, sum(seconds)), table.share)
+    return Measured(tuple(rows), _timing(session, cell, encodings, rows, sum(seconds)), table.share)
 
 
 def finish(
@@ -103,7 +106,11 @@ def finish(
 
 
 def _timing(
-    cell: Cell, encodings: Sequence[Encoding], rows: Sequence[ResultRow], total: float
+    session: Session,
+    cell: Cell,
+    encodings: Sequence[Encoding],
+    rows: Sequence[ResultRow],
+    total: float,
 ) -> TimingFacts:
     """Measure the explainer alone on a sample, if its speed is wanted and it is at hand."""
     if cell.selected.replayed:
@@ -113,7 +120,7 @@ def _timing(
     targets = {row.id: row.target for row in rows}
     sample = sample_by_length(encodings)
     speed = measure_alone(
-        cell.job.model,
+        session,
         cell.selected.explainer,
         sample,
         [targets[e.example.id] for e in sample],

@@ -9,9 +9,8 @@ from faithbench.core.errors import telling_kept
 from faithbench.core.files import check_writable
 from faithbench.core.types import Encoding, Progress
 from faithbench.models.encoding import encode
-from faithbench.models.engine import engine_of
 from faithbench.models.predictions import predictions
-from faithbench.models.shared_passes import release
+from faithbench.models.session import Session
 from faithbench.models.windows import parts_of
 from faithbench.records.rows_writer import open_rows
 from faithbench.run.attribute import attribute
@@ -34,10 +33,8 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
         if check is not None:
             check(job.model, [part for e in encodings for part in parts_of(e)])
     chunks = _chunks(encodings, job.chunk)
-    engine = engine_of(job.model)
-    engine.budget = job.budget
-    engine.forget()
     with ExitStack() as stack:
+        session = stack.enter_context(Session(job.model, job.budget))
         files = [stack.enter_context(open_rows(partial_path(cell), cell.key)) for cell in cells]
         stack.enter_context(
             telling_kept(lambda: min(len(file.done) for file in files), len(encodings))
@@ -46,16 +43,16 @@ def run(job: Job, progress: Progress) -> list[Outcome]:
         for number, chunk in enumerate(chunks):
             if any(e.example.id not in file.done for file in files for e in chunk.encodings):
                 if not warm:
-                    _warm_up(job, chunk.encodings[:1])
+                    _warm_up(session, job, chunk.encodings[:1])
                     warm = True
-                compute_chunk(job, engine, chunk, cells, files)
+                compute_chunk(session, job, chunk, cells, files)
             progress("explaining", number + 1, len(chunks))
         targets = [files[0].done[e.example.id].target for e in encodings]
         device = str(job.model.device)
         near = Nearest(job.data, job.results, targets, job.encoder, device, progress)
         measured = []
         for number, (cell, file) in enumerate(zip(cells, files, strict=True)):
-            measured.append(measure(cell, file, encodings, near))
+            measured.append(measure(session, cell, file, encodings, near))
             progress("measuring", number + 1, len(cells))
         # Quick, and all together: what is killed before has its rows, after it its records.
         return [
@@ -73,10 +70,9 @@ def _chunks(encodings: Sequence[Encoding], size: int) -> list[Chunk]:
     ]
 
 
-def _warm_up(job: Job, encodings: Sequence[Encoding]) -> None:
+def _warm_up(session: Session, job: Job, encodings: Sequence[Encoding]) -> None:
     """Call each explainer once outside the clock: first calls build copies and kernels."""
-    batch = batch_of(job, encodings, predictions(engine_of(job.model), encodings), job.seed)
+    batch = batch_of(job, encodings, predictions(session.engine, encodings), job.seed)
     for chosen in job.explainers:
-        attribute(job.model, chosen, batch)
-    release(job.model)
-    engine_of(job.model).forget()
+        attribute(session, chosen, batch)
+    session.clear()

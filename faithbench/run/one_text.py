@@ -12,10 +12,8 @@ from faithbench.data.words import word_spans
 from faithbench.explainers.selection import Selected
 from faithbench.models.answers import span_text
 from faithbench.models.encoding import collate, encode
-from faithbench.models.engine import Engine
-from faithbench.models.model import Model
 from faithbench.models.predictions import NO_ANSWER, predictions
-from faithbench.models.shared_passes import release
+from faithbench.models.session import Session
 from faithbench.run.attribute import attribute, seed_of
 
 
@@ -30,14 +28,15 @@ class Explanation:
 
 
 def explain_text(
-    model: Model, task: Task, chosen: Selected, text: str, text_b: str | None, seed: int
+    session: Session, task: Task, selected: Selected, text: str, text_b: str | None, seed: int
 ) -> Explanation:
     """Explain the model's prediction for one text."""
+    model = session.model
     encoding = encode(model, Example("your text", text, 0, text_b), task.evidence)
-    (prediction,) = predictions(Engine(model), [encoding])
+    (prediction,) = predictions(session.engine, [encoding])
     batch = collate(model, [encoding], [prediction.target], [seed_of(seed, encoding.example.id)])
-    attribution = attribute(model, chosen, batch)[0]
-    release(model)
+    attribution = attribute(session, selected, batch)[0]
+    session.drop_passes()
     words = word_scores(encoding, attribution.scores)
     said = say(task.labels, encoding, prediction.target)
     return Explanation(said, math.exp(prediction.log_probability), attribution, words)

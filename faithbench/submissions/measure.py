@@ -12,9 +12,9 @@ from faithbench.core.types import Encoding, Progress
 from faithbench.data.dataset import Dataset
 from faithbench.explainers.selection import Selected
 from faithbench.models.encoding import encode
-from faithbench.models.engine import engine_of
 from faithbench.models.model import Model
 from faithbench.models.predictions import predictions
+from faithbench.models.session import Session
 from faithbench.run.finish import Outcome
 from faithbench.run.job import Job
 from faithbench.run.loop import run
@@ -33,13 +33,19 @@ class Setup:
     """What a submission is measured on: the examples and the model, and what it reads of them."""
 
     data: Dataset
-    model: Model
+    session: Session
     encodings: tuple[Encoding, ...]
+
+    @property
+    def model(self) -> Model:
+        """The model that is explained."""
+        return self.session.model
 
 
 def setup_of(data: Dataset, model: Model) -> Setup:
     """Put examples and model together."""
-    return Setup(data, model, tuple(encode(model, e, data.task.evidence) for e in data.examples))
+    encodings = tuple(encode(model, e, data.task.evidence) for e in data.examples)
+    return Setup(data, Session(model), encodings)
 
 
 def run_explainer(
@@ -51,7 +57,7 @@ def run_explainer(
     progress: Progress,
 ) -> Outcome:
     """Let a stranger's explainer speak apart, measure what it said here, and write the record."""
-    said = predictions(engine_of(bench.model), bench.encodings)
+    said = predictions(bench.session.engine, bench.encodings)
     scores, seconds = ask_explainer(
         folder,
         entry,

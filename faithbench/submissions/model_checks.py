@@ -12,7 +12,6 @@ import numpy as np
 from faithbench.core.rounding import significant
 from faithbench.core.types import Attribution, Encoding, Floats
 from faithbench.metrics.registry import case_metrics, find_metrics, table_metrics
-from faithbench.models.engine import engine_of
 from faithbench.models.predictions import Prediction, predictions
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import Record
@@ -61,7 +60,7 @@ def prove_measured(
     yield from faults
     if faults:  # nothing can be measured on other tokens
         return
-    said = predictions(engine_of(model), encodings)
+    said = predictions(bench.session.engine, encodings)
     yield from _prove_predictions(file, rows, said)
     yield from _prove_tables(file, bench, record, rows, said, kept)
     chosen = random.SystemRandom().sample(range(len(rows)), min(sample, len(rows)))
@@ -124,7 +123,7 @@ def _prove_case(
     """Ask the model again for what faithfulness is made of, under every seed."""
     metrics = [m for m in case_metrics(find_metrics("all")) if m.name in record.metrics]
     found: list[Scored] = []
-    engine = engine_of(bench.model)
+    engine = bench.session.engine
     for scores in (row.scores, *row.more_scores):
         told_again = _attribution(encoding, said, np.array(scores, dtype=np.float64))
         found += score(engine, [told_again], [said.log_probability], metrics, "mask", [None])

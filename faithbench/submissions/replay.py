@@ -12,6 +12,7 @@ import torch
 from faithbench.core.rounding import significant
 from faithbench.core.types import Batch
 from faithbench.models.model import Model
+from faithbench.models.session import Session
 from faithbench.run.attribute import seed_of
 
 Stored = Mapping[tuple[str, int], tuple[float, ...]]
@@ -33,7 +34,7 @@ class Replay:
     digests: Mapping[str, str]
     seconds: float | None = None
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the stored scores at the tokens that may be erased, and 0 elsewhere.
 
         An answer is explained in two parts, which are added: the first one has it all.

@@ -19,9 +19,8 @@ import torch
 from faithbench.core.types import Batch, Example
 from faithbench.explainers.protocol import Explainer
 from faithbench.models.encoding import collate, encode
-from faithbench.models.engine import engine_of
 from faithbench.models.model import Model
-from faithbench.models.shared_passes import release
+from faithbench.models.session import Session
 from faithbench.run.attribute import explain
 from faithbench.testing.tiny import ARCHITECTURES, tiny_model
 
@@ -112,10 +111,8 @@ def batch_of(
 
 
 def _explained(explainer: Explainer, model: Model, batch: Batch) -> torch.Tensor:
-    scores = explain(explainer, model, batch)
-    release(model)
-    engine_of(model).forget()
-    return scores.detach().double().cpu()
+    with Session(model) as session:
+        return explain(session, explainer, batch).detach().double().cpu()
 
 
 def _pairs() -> list[Example]:

@@ -29,10 +29,9 @@ from faithbench.explainers.passes.heads import (
 from faithbench.explainers.passes.lrp_rules import HeadRule
 from faithbench.metrics.registry import case_metrics, find_metrics
 from faithbench.models.encoding import collate, encode, shortened
-from faithbench.models.engine import Engine
 from faithbench.models.model import Model, load_model
 from faithbench.models.predictions import predictions
-from faithbench.models.shared_passes import per_output, release
+from faithbench.models.session import Session
 from faithbench.run.request import model_for
 from faithbench.run.score import score
 from faithbench.training.head_statistics import PARSER, measure, spacy_parse
@@ -169,16 +168,17 @@ def _aopc_sums(
     model: Model, encodings: Sequence[Encoding], candidates: Sequence[_Candidate]
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return each mask's summed AOPC over a chunk; one gradient pass serves all masks."""
-    engine = Engine(model)
+    session = Session(model)
+    engine = session.engine
     found = predictions(engine, encodings)
     targets = [p.target for p in found]
     batch = collate(model, encodings, targets, [0] * len(encodings))
     # Start and end of an answer are explained apart and added, as in a run.
-    parts = [(part, capture(model, part)) for part in per_output(model, batch)]
+    parts = [(part, capture(session, part)) for part in session.per_output(batch)]
     sums = np.zeros(len(candidates))
     for index, candidate in enumerate(candidates):
         rule = HeadRule(torch.tensor(candidate.groups, device=model.device))
-        table = torch.stack([_rolled_out(model, *part, rule) for part in parts]).sum(dim=0)
+        table = torch.stack([_rolled_out(session, *part, rule) for part in parts]).sum(dim=0)
         attributions = [
             Attribution(e, targets[i], table[i, : len(e.ids)].cpu().numpy(), 0, 0, 0)
             for i, e in enumerate(encodings)
@@ -186,12 +186,11 @@ def _aopc_sums(
         aopc = case_metrics(find_metrics("aopc"))
         scored = score(engine, attributions, [p.log_probability for p in found], aopc, "mask")
         sums[index] = sum(s.values["aopc"] or 0.0 for s in scored)
-    release(model)
     return sums
 
 
-def _rolled_out(model: Model, batch: Batch, seen: Capture, rule: HeadRule) -> torch.Tensor:
-    found = relevance_pass(model, batch, rule)
+def _rolled_out(session: Session, batch: Batch, seen: Capture, rule: HeadRule) -> torch.Tensor:
+    found = relevance_pass(session, batch, rule)
     return weighted_rollout(
         seen.attention_gradients, found.attentions, seen.position, normalise=False
     )

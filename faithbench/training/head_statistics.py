@@ -82,7 +82,6 @@ def strongest_keys(model: Model, encodings: Sequence[Encoding]) -> list[Targets]
         out = network(
             **inputs_of(network, batch.ids, batch.types, batch.attention), output_attentions=True
         )
-    model.meter.charge(forwards=len(encodings))
     stacked = torch.stack(out.attentions, dim=1)
     allowed = batch.erasable[:, None, None, None, :]
     best = stacked.masked_fill(~allowed, -1.0).argmax(dim=-1).cpu().numpy()

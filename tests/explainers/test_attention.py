@@ -21,6 +21,7 @@ from faithbench.explainers.attention import (
 )
 from faithbench.explainers.passes.capture import run_capture
 from faithbench.models.model import build_model
+from faithbench.models.session import Session
 from tests.support.architectures import (
     ARCHITECTURES,
     CASES,
@@ -48,7 +49,7 @@ def test_reference_values(name: str, classes: int, golden: Any, tokenizer: Any) 
     batch = reference_batch(golden, name, classes, targets=[0])
     for explainer, key in ((Attention(), "attn_last"), (Rollout(), "rollout")):
         expected = golden[f"{name}_nl{classes}/f64/TE/{key}"][None, 1:]
-        assert relative(explainer(model, batch)[:, 1:], expected) < 1e-12, key
+        assert relative(explainer(Session(model), batch)[:, 1:], expected) < 1e-12, key
 
 
 def test_roll_out_by_hand() -> None:
@@ -75,7 +76,7 @@ def test_the_row_of_the_token_that_is_read(
     batch = batch_of(model, TEXTS, [0, 1, 0])
     lengths = batch.attention.sum(1).tolist()
     assert lengths == [4, 15, 7]
-    found = Attention()(model, batch)
+    found = Attention()(Session(model), batch)
     network = model.eager()
     for row, length in enumerate(lengths):
         alone = batch_of(model, [TEXTS[row]])
@@ -91,7 +92,7 @@ def test_the_row_of_the_token_that_is_read(
 def test_rollout_written_out(architecture: str, tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model(architecture)
     batch = batch_of(model, TEXTS, [0, 1, 0])
-    found = Rollout()(model, batch).numpy()
+    found = Rollout()(Session(model), batch).numpy()
     seen = run_capture(model.eager(), batch)
     for row, length in enumerate([4, 15, 7]):
         place = length - 1 if architecture == "gpt2" else 0
@@ -116,11 +117,11 @@ def test_reference_values_with_gradients(
     )
     batch = reference_batch(golden, name, classes)
     expected = reference_values(golden, name, classes, "GAE/row0")
-    assert relative(Gae()(model, batch)[:, 1:], expected) < 1e-12
+    assert relative(Gae()(Session(model), batch)[:, 1:], expected) < 1e-12
     if "pad" not in name:
         for explainer, key in ((AttCat(), "AttCAT/transcam"), (Cam(), "ML/cam")):
             expected = reference_values(golden, name, classes, key)
-            found = explainer(model, batch)[:, 1:]
+            found = explainer(Session(model), batch)[:, 1:]
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14, err_msg=key)
         check_grad_cam(model, batch, reference_values(golden, name, classes, "ML/attn_gradcam"))
 
@@ -130,7 +131,7 @@ def check_grad_cam(model: Any, batch: Any, expected: np.ndarray) -> None:
     seen = run_capture(model.eager(), batch)
     weights = seen.attention_gradients[-1].mean(dim=(2, 3), keepdim=True)
     matrix = (weights * seen.attentions[-1]).mean(dim=1).clamp(min=0)
-    found = GradCam()(model, batch)[:, 1:]
+    found = GradCam()(Session(model), batch)[:, 1:]
     for row, values in enumerate(expected):
         if np.isnan(values).any():
             assert not found[row].any()
@@ -144,5 +145,5 @@ def test_attention_times_gradient_by_hand(tiny_model: Any, batch_of: Any) -> Non
     batch = batch_of(model, TEXTS, [0, 1, 0])
     seen = run_capture(model.eager(), batch)
     heads = (seen.attentions[-1] * seen.attention_gradients[-1])[:, :, 0].numpy()
-    found = AttentionXGradient()(model, batch).numpy()
+    found = AttentionXGradient()(Session(model), batch).numpy()
     np.testing.assert_allclose(found, heads.sum(axis=1) / 4, atol=1e-15)

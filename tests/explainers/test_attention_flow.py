@@ -12,6 +12,7 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.attention_flow import UNITS, AttentionFlow, layered_graph, max_flows
 from faithbench.explainers.passes.capture import run_capture
+from faithbench.models.session import Session
 from tests.explainers.test_decomposition import golden_batch, golden_model, stored
 from tests.support.architectures import ARCHITECTURES
 
@@ -25,7 +26,7 @@ def test_reference_values(architecture: str, name: str, tokenizer: Any) -> None:
     model = golden_model(architecture, tokenizer)
     batch = golden_batch(architecture, name)
     expected = stored()[f"{architecture}/{name}/flow_matrix"]
-    found = AttentionFlow()(model, batch)[0].numpy()
+    found = AttentionFlow()(Session(model), batch)[0].numpy()
     np.testing.assert_allclose(found / found.sum(), expected[0], rtol=1e-7)
     layers = [a[0].mean(0).numpy() for a in run_capture(model.eager(), batch).attentions]
     layers = [(layer + np.eye(len(layer))) / 2 for layer in layers]
@@ -39,10 +40,10 @@ def test_a_batch_gives_what_single_examples_give(
 ) -> None:
     model = tiny_model(architecture)
     batch = batch_of(model, TEXTS, [0, 1, 0])
-    found = AttentionFlow()(model, batch)
+    found = AttentionFlow()(Session(model), batch)
     assert found.isfinite().all()
     for row, text in enumerate(TEXTS):
-        alone = AttentionFlow()(model, batch_of(model, [text]))[0]
+        alone = AttentionFlow()(Session(model), batch_of(model, [text]))[0]
         torch.testing.assert_close(found[row, : len(alone)], alone, atol=1e-7, rtol=0)
         assert not found[row, len(alone) :].any()
         assert (alone > 0).all() and (alone <= 1 + 1e-7).all()
@@ -53,18 +54,19 @@ def test_flow_starts_where_the_classifier_reads(tiny_model: Any, batch_of: Any) 
     batch = batch_of(model, [TEXTS[2]])
     layers = [a[0].mean(0).numpy() for a in run_capture(model.eager(), batch).attentions]
     layers = [(layer + np.eye(len(layer))) / 2 for layer in layers]
-    found = AttentionFlow()(model, batch)[0].numpy()
+    found = AttentionFlow()(Session(model), batch)[0].numpy()
     np.testing.assert_allclose(found, max_flows(layers, len(layers[0]) - 1), atol=1e-7)
 
 
 def test_long_inputs_are_refused_before_any_work(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model()
-    before = model.meter.total
+    session = Session(model)
+    before = session.meter.total
     with pytest.raises(FaithbenchError, match="15 tokens and takes at most 14"):
-        AttentionFlow(max_tokens=14)(model, batch_of(model, TEXTS))
-    assert model.meter.total == before
-    assert AttentionFlow(max_tokens=15)(model, batch_of(model, TEXTS)).shape == (3, 15)
-    assert model.meter.since(before).forwards == 3
+        AttentionFlow(max_tokens=14)(session, batch_of(model, TEXTS))
+    assert session.meter.total == before
+    assert AttentionFlow(max_tokens=15)(session, batch_of(model, TEXTS)).shape == (3, 15)
+    assert session.meter.since(before).forwards == 3
 
 
 def test_two_layers_by_hand() -> None:

@@ -8,6 +8,7 @@ import pytest
 from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.gradient import InputXGradient, IntegratedGradients
 from faithbench.explainers.selection import find_explainers
+from faithbench.models.session import Session
 from faithbench.testing.conformance import check_explainer
 
 TEXTS = ["good film", "the plot is not very good"]
@@ -24,7 +25,7 @@ def test_captum_agrees_with_ours(tiny_model, batch_of, name: str, ours) -> None:
     model = tiny_model()
     batch = batch_of(model, TEXTS, [0, 1])
     (chosen,) = find_explainers(name)
-    theirs = chosen.explainer(model, batch)
+    theirs = chosen.explainer(Session(model), batch)
     real = batch.attention.bool()
     np.testing.assert_allclose(theirs[real].numpy(), ours(model, batch)[real].numpy(), atol=1e-9)
 
@@ -51,5 +52,5 @@ def test_a_class_that_cannot_is_one_line(tiny_model, batch_of) -> None:
     model = tiny_model()
     (chosen,) = find_explainers("captum:LRP")
     with pytest.raises(FaithbenchError, match="captum's LRP cannot explain") as caught:
-        chosen.explainer(model, batch_of(model, TEXTS))
+        chosen.explainer(Session(model), batch_of(model, TEXTS))
     assert "\n" not in str(caught.value)

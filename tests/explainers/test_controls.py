@@ -12,6 +12,7 @@ from faithbench.explainers.selection import find_explainers
 from faithbench.metrics.rationale_agreement import auprc, iou_f1, saliency_accuracy
 from faithbench.metrics.word_scores import mean_rationale_share, words_of
 from faithbench.models.encoding import collate, encode
+from faithbench.models.session import Session
 from faithbench.run.attribute import attribute
 
 
@@ -23,7 +24,7 @@ def test_marked_words_score_one(tiny_model: Any) -> None:
         Example("c", "goodlys plots", 0, rationale=((4, 6),)),
     ]
     encodings = [encode(model, example) for example in examples]
-    scores = Human()(model, collate(model, encodings, [0, 0, 0], [0, 0, 0]))
+    scores = Human()(Session(model), collate(model, encodings, [0, 0, 0], [0, 0, 0]))
     # [CLS] good ##ly film is dull [SEP]
     assert scores.tolist() == [
         [0, 1 / 2, 1 / 2, 0, 0, 1, 0],
@@ -40,7 +41,7 @@ def test_only_evidence_is_marked(tiny_model: Any) -> None:
     sums = {}
     for evidence in ("text", "text_b", "both"):
         batch = collate(model, [encode(model, example, evidence)], [0], [0])
-        sums[evidence] = Human()(model, batch).sum().item()
+        sums[evidence] = Human()(Session(model), batch).sum().item()
     assert sums == {"text": 2, "text_b": 0, "both": 2}
 
 
@@ -49,7 +50,7 @@ def test_it_is_the_ceiling_and_costs_nothing(tiny_model: Any) -> None:
     example = Example("a", "the goodlys plot is not very dull", 0, rationale=((4, 11), (29, 33)))
     encoding = encode(model, example)
     (chosen,) = find_explainers("human")
-    (found,) = attribute(model, chosen, collate(model, [encoding], [0], [0]))
+    (found,) = attribute(Session(model), chosen, collate(model, [encoding], [0], [0]))
     assert (found.forwards, found.backwards) == (0, 0)
     words = words_of(encoding, found.scores)
     share = mean_rationale_share([words])
@@ -62,7 +63,7 @@ TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a 
 
 def scores(model: Any, batch: Any, rows: list[int], seeds: list[int]) -> torch.Tensor:
     encodings = [batch.encodings[row] for row in rows]
-    return Random()(model, collate(model, encodings, [0] * len(rows), seeds))
+    return Random()(Session(model), collate(model, encodings, [0] * len(rows), seeds))
 
 
 def test_seeded_per_example(tiny_model: Any, batch_of: Any) -> None:

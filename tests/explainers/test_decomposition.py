@@ -32,6 +32,7 @@ from faithbench.explainers.decomposition import (
 from faithbench.explainers.passes.blocks import Block, watch_blocks
 from faithbench.explainers.passes.capture import run_capture
 from faithbench.models.model import Model, build_model
+from faithbench.models.session import Session
 from tests.support.architectures import ARCHITECTURES, INPUTS, reference_network
 
 GOLDEN = Path(__file__).parents[1] / "reference" / "golden" / "alti_flow.npz"
@@ -102,7 +103,7 @@ def test_reference_values(architecture: str, name: str, tokenizer: Any) -> None:
     batch = golden_batch(architecture, name)
     for key, explainer in REFERENCES.items():
         expected = stored()[f"{architecture}/{name}/{key}"]
-        found = explainer(model, batch)[0].numpy()
+        found = explainer(Session(model), batch)[0].numpy()
         if key == "globenc_norm2":  # neither normalised nor rounded: the same to many digits
             np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-10)
         else:
@@ -182,7 +183,7 @@ def test_value_zeroing_equals_a_loop(
         layers.append(matrix / matrix.sum(dim=1, keepdim=True))
     joint = layers[1] @ layers[0] if rollout else layers[1]
     place = size - 1 if architecture == "gpt2" else 0
-    found = ValueZeroing(rollout=rollout)(model, batch)
+    found = ValueZeroing(rollout=rollout)(Session(model), batch)
     torch.testing.assert_close(found[0], joint[place], atol=1e-10, rtol=1e-8)
 
 
@@ -229,10 +230,10 @@ def test_a_batch_gives_what_single_examples_give(
 ) -> None:
     model = tiny_model(architecture)
     batch = batch_of(model, TEXTS, [0, 1, 0])
-    found = explainer(model, batch)
+    found = explainer(Session(model), batch)
     assert found.isfinite().all() and found.dtype == torch.float64
     for row, text in enumerate(TEXTS):
-        alone = explainer(model, batch_of(model, [text]))[0]
+        alone = explainer(Session(model), batch_of(model, [text]))[0]
         torch.testing.assert_close(found[row, : len(alone)], alone, atol=1e-9, rtol=1e-9)
         assert not found[row, len(alone) :].any()
         assert (alone >= 0).all() and alone.sum().item() == pytest.approx(1)
@@ -244,10 +245,10 @@ def test_chunks_change_nothing(
 ) -> None:
     model = tiny_model()
     batch = batch_of(model, TEXTS)
-    at_once = explainer(model, batch)
+    at_once = explainer(Session(model), batch)
     monkeypatch.setattr(decomposition, "ELEMENTS", 4 * batch.ids.numel() * 32)
     monkeypatch.setattr(decomposition, "TOKENS", 4 * batch.ids.shape[1])
-    torch.testing.assert_close(explainer(model, batch), at_once)
+    torch.testing.assert_close(explainer(Session(model), batch), at_once)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -257,7 +258,7 @@ def test_the_model_is_left_as_found(architecture: str, tiny_model: Any, batch_of
     before = run_capture(network, batch).logits
     hooks = [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in network.modules()]
     for explainer in (Alti(), ValueZeroing()):
-        explainer(model, batch)
+        explainer(Session(model), batch)
     assert torch.equal(run_capture(network, batch).logits, before)
     after = [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in network.modules()]
     assert after == hooks
@@ -273,9 +274,10 @@ def test_passes_are_charged(tiny_model: Any, batch_of: Any) -> None:
         (ValueZeroing(), 3 + 26),
         (ValueZeroing(rollout=False), 3 + 13),
     ):
-        before = model.meter.total
-        explainer(model, batch)
-        cost = model.meter.since(before)
+        session = Session(model)
+        before = session.meter.total
+        explainer(session, batch)
+        cost = session.meter.since(before)
         assert (cost.forwards, cost.backwards) == (forwards, 0)
 
 
@@ -290,7 +292,8 @@ def test_unknown_settings_are_refused(
     explainer: Alti, message: str, tiny_model: Any, batch_of: Any
 ) -> None:
     model = tiny_model()
-    before = model.meter.total
+    session = Session(model)
+    before = session.meter.total
     with pytest.raises(FaithbenchError, match=message):
-        explainer(model, batch_of(model, TEXTS))
-    assert model.meter.total == before
+        explainer(session, batch_of(model, TEXTS))
+    assert session.meter.total == before

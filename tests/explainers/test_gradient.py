@@ -23,7 +23,7 @@ from faithbench.explainers.gradient import (
 )
 from faithbench.models.encoding import inputs_of
 from faithbench.models.model import Model, build_model
-from faithbench.models.shared_passes import per_output
+from faithbench.models.session import Session
 from faithbench.testing.conformance import batch_of as conformance_batch
 from faithbench.testing.conformance import check_explainer
 from faithbench.testing.tiny import tiny_model as tiny
@@ -51,7 +51,7 @@ def test_captum_values(name: str, golden: Any, reference: Model) -> None:
     target = int(golden[f"{name}_nl2/ixg_target"])
     assert target == golden[f"{name}_nl2/logits"].argmax()
     batch = reference_batch(golden, name, 2, targets=[target])
-    found = InputXGradient()(reference, batch)
+    found = InputXGradient()(Session(reference), batch)
     assert found.dtype == torch.float32
     assert relative(found, golden[f"{name}_nl2/ixg_sum"][None]) < 1e-5
 
@@ -74,7 +74,7 @@ def test_the_slope_of_the_logit_as_an_embedding_grows(
     """Input times gradient is the derivative by a factor on the embedding, at 1."""
     model = tiny_model(architecture)
     batch = batch_of(model, TEXTS, [0, 1, 1])
-    found = InputXGradient()(model, batch)
+    found = InputXGradient()(Session(model), batch)
     step = 1e-5
     for token in (1, 2):
         scale = torch.ones(batch.ids.shape, dtype=torch.float64)
@@ -88,9 +88,9 @@ def test_the_slope_of_the_logit_as_an_embedding_grows(
 
 def test_a_batch_is_its_examples(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("bert")
-    together = InputXGradient()(model, batch_of(model, TEXTS, [0, 1, 1]))
+    together = InputXGradient()(Session(model), batch_of(model, TEXTS, [0, 1, 1]))
     for row, (text, target) in enumerate(zip(TEXTS, [0, 1, 1], strict=True)):
-        alone = InputXGradient()(model, batch_of(model, [text], [target]))[0]
+        alone = InputXGradient()(Session(model), batch_of(model, [text], [target]))[0]
         torch.testing.assert_close(together[row, : len(alone)], alone, rtol=0, atol=1e-12)
 
 
@@ -103,7 +103,7 @@ def test_captum_gradients_and_integrals(name: str, golden: Any, reference: Model
     batch = replace(batch, erasable=erasable)
     for norm in ("l1", "l2"):
         expected = golden[f"{name}_nl2/grad_{norm}"][None]
-        assert relative(Gradient(norm)(reference, batch), expected) < 1e-5
+        assert relative(Gradient(norm)(Session(reference), batch), expected) < 1e-5
     for kind in ("zero", "pad", "mask"):
         for steps in (20, 50):
             explainer = IntegratedGradients(steps, kind)
@@ -114,15 +114,15 @@ def test_captum_gradients_and_integrals(name: str, golden: Any, reference: Model
 def with_tokens(explainer: IntegratedGradients, model: Model, batch: Batch) -> torch.Tensor:
     """Explain with the id that the mask has in the reference's own vocabulary; pad is 0 in both."""
     with mock.patch.object(type(model), "erasure_token", lambda *_: ("[MASK]", 103)):
-        return explainer(model, batch)
+        return explainer(Session(model), batch)
 
 
 def test_the_summed_gradient_of_a_layer_norm_is_nothing(tiny_model: Any, batch_of: Any) -> None:
     """Embeddings go into a LayerNorm, which a shift of all entries does not change."""
     model = tiny_model()
     batch = batch_of(model, TEXTS, [0, 1, 0])
-    assert Gradient("sum")(model, batch).abs().max() < 1e-12
-    assert Gradient("l2")(model, batch)[batch.erasable].min() > 1e-3
+    assert Gradient("sum")(Session(model), batch).abs().max() < 1e-12
+    assert Gradient("l2")(Session(model), batch)[batch.erasable].min() > 1e-3
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -133,10 +133,10 @@ def test_integrals_are_complete(
     model = tiny_model(architecture)
     batch = batch_of(model, TEXTS, [0, 1, 0])
     explainer = IntegratedGradients(steps=100, baseline=baseline)
-    scores = explainer(model, batch)
+    scores = explainer(Session(model), batch)
     # Quadrature resolves a kink slowly: LayerNorm has one at zeros, DistilBERT's head is a ReLU.
     limit = 2e-2 if baseline == "zero" or architecture == "distilbert" else 1e-6
-    assert explainer.gaps(model, batch, scores).abs().max() < limit
+    assert explainer.gaps(Session(model), batch, scores).abs().max() < limit
     if baseline != "zero":
         assert scores[~batch.erasable].abs().max() == 0
 
@@ -144,18 +144,18 @@ def test_integrals_are_complete(
 def test_noise_of_nothing_is_the_gradient(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model()
     batch = batch_of(model, TEXTS, [0, 1, 0])
-    still = SmoothGrad(samples=3, noise=0.0)(model, batch)
-    assert torch.allclose(still, Gradient("l2")(model, batch), atol=1e-12)
-    moved = SmoothGrad(samples=3)(model, batch)
+    still = SmoothGrad(samples=3, noise=0.0)(Session(model), batch)
+    assert torch.allclose(still, Gradient("l2")(Session(model), batch), atol=1e-12)
+    moved = SmoothGrad(samples=3)(Session(model), batch)
     assert (moved - still)[batch.erasable].abs().max() > 1e-4
 
 
 def test_expected_gradients_approach_the_integral(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model()
     batch = batch_of(model, TEXTS[:1], [1])
-    exact = IntegratedGradients(steps=100)(model, batch)
-    few = GradientShap(samples=8, noise=0.0)(model, batch)
-    many = GradientShap(samples=4096, noise=0.0)(model, batch)
+    exact = IntegratedGradients(steps=100)(Session(model), batch)
+    few = GradientShap(samples=8, noise=0.0)(Session(model), batch)
+    many = GradientShap(samples=4096, noise=0.0)(Session(model), batch)
     scale = exact.abs().max()
     assert (many - exact).abs().max() / scale < 0.02
     assert (many - exact).abs().max() < (few - exact).abs().max()
@@ -172,7 +172,7 @@ def test_expected_gradients_approach_the_integral(tiny_model: Any, batch_of: Any
 def test_wrong_settings(explainer: Any, message: str, tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model()
     with pytest.raises(FaithbenchError, match=message):
-        explainer(model, batch_of(model, TEXTS))
+        explainer(Session(model), batch_of(model, TEXTS))
 
 
 PAIRS = ["good film || the plot is dull", "a great plot is not very good || the film"]
@@ -195,7 +195,7 @@ def test_scores_sum_to_the_difference_of_logits(
         batch_of(model, PAIRS, [1, classes - 1], "both"),
         batch_of(model, PAIRS, [1, classes - 1], "text_b"),
     ):
-        found = deep_lift(model, batch, baseline)
+        found = deep_lift(Session(model), batch, baseline)
         assert found.difference.abs().min() > 1e-6
         assert found.gap.abs().max() < 1e-9
         torch.testing.assert_close(found.scores.sum(1), found.difference, rtol=0, atol=1e-9)
@@ -207,8 +207,9 @@ def test_scores_sum_to_the_difference_of_logits(
 def test_both_ends_of_an_answer_add_up(architecture: str) -> None:
     model = tiny(architecture, qa=True)
     batch = conformance_batch(model, [Example("e", "the film is good", 0, "a plot is dull")])
-    for part in per_output(model, batch):
-        found = deep_lift(model, part)
+    session = Session(model)
+    for part in session.per_output(batch):
+        found = deep_lift(session, part)
         assert found.difference.abs().min() > 1e-6
         assert found.gap.abs().max() < 1e-9
 
@@ -227,7 +228,7 @@ def test_the_difference_is_that_of_the_plain_network(
         for ids in rows
     ]
     expected = (logits[0] - logits[1]).gather(1, batch.targets[:, None])[:, 0]
-    found = DeepShap(baseline)(model, batch).sum(1)
+    found = DeepShap(baseline)(Session(model), batch).sum(1)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
 
 
@@ -242,7 +243,7 @@ def test_float32_agrees_with_float64(tiny_model: Any, batch_of: Any) -> None:
 
 def test_half_precision_is_widened(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("bert", 2, torch.bfloat16)
-    found = deep_lift(model, batch_of(model, TEXTS, [0, 1, 1]))
+    found = deep_lift(Session(model), batch_of(model, TEXTS, [0, 1, 1]))
     assert found.scores.dtype == torch.float32
     assert found.gap.abs().max() < 1e-6
 
@@ -251,7 +252,7 @@ def test_a_token_that_is_the_baseline_scores_nothing(tiny_model: Any, batch_of: 
     model = tiny_model("bert")
     batch = batch_of(model, ["good [MASK] film"], [1])
     assert batch.erasable[0].tolist() == [False, True, True, True, False]
-    scores = DeepShap()(model, batch)[0]
+    scores = DeepShap()(Session(model), batch)[0]
     assert scores[2] == 0
     assert scores[[1, 3]].abs().min() > 1e-6
 
@@ -259,17 +260,18 @@ def test_a_token_that_is_the_baseline_scores_nothing(tiny_model: Any, batch_of: 
 def test_a_batch_is_its_examples_deep_shap(tiny_model: Any, batch_of: Any) -> None:
     for architecture in ("bert", "gpt2"):
         model = tiny_model(architecture)
-        together = DeepShap()(model, batch_of(model, TEXTS, [0, 1, 1]))
+        together = DeepShap()(Session(model), batch_of(model, TEXTS, [0, 1, 1]))
         for row, (text, target) in enumerate(zip(TEXTS, [0, 1, 1], strict=True)):
-            alone = DeepShap()(model, batch_of(model, [text], [target]))[0]
+            alone = DeepShap()(Session(model), batch_of(model, [text], [target]))[0]
             torch.testing.assert_close(together[row, : len(alone)], alone, rtol=0, atol=1e-12)
 
 
 def test_input_and_baseline_are_both_charged(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("bert")
-    start = model.meter.total
-    scores = DeepShap()(model, batch_of(model, TEXTS, [0, 1, 1]))
-    spent = model.meter.since(start)
+    session = Session(model)
+    start = session.meter.total
+    scores = DeepShap()(session, batch_of(model, TEXTS, [0, 1, 1]))
+    spent = session.meter.since(start)
     assert (spent.forwards, spent.backwards) == (6, 6)
     assert not scores.requires_grad
 
@@ -277,4 +279,4 @@ def test_input_and_baseline_are_both_charged(tiny_model: Any, batch_of: Any) -> 
 def test_another_baseline_is_refused(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("bert")
     with pytest.raises(FaithbenchError, match="baseline 'mean' is not one of"):
-        DeepShap("mean")(model, batch_of(model, TEXTS, [0, 1, 1]))
+        DeepShap("mean")(Session(model), batch_of(model, TEXTS, [0, 1, 1]))

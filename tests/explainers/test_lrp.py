@@ -25,6 +25,7 @@ from faithbench.explainers.passes.lrp import run_relevance
 from faithbench.explainers.passes.lrp_rules import HeadRule
 from faithbench.explainers.selection import find_explainers
 from faithbench.models.model import Model, build_model
+from faithbench.models.session import Session
 from faithbench.testing.conformance import check_explainer
 from tests.support.architectures import (
     ARCHITECTURES,
@@ -138,11 +139,11 @@ def test_released_setting_is_the_published_code(
     )
     store_mask(model, golden_masks[kind])
     batch = reference_batch(golden, name, classes)
-    found = LrpMask(mask="positional", released=True)(model, batch)
+    found = LrpMask(mask="positional", released=True)(Session(model), batch)
     expected = reference_values(golden, name, classes, f"ML/MGAE_{kind}")
     assert relative(found[:, 1:], expected) < 1e-3
     if kind == "ones":
-        ones = LrpMask(mask="ones", released=True)(model, batch)
+        ones = LrpMask(mask="ones", released=True)(Session(model), batch)
         torch.testing.assert_close(ones, found, rtol=0, atol=0)
 
 
@@ -160,9 +161,12 @@ def test_unmasked_relevance_is_the_published_code(
         (LrpRollout(), "transformer_attribution_l0"),
     ):
         expected = reference_values(golden, name, classes, f"TE/{key}")
-        assert relative(explainer(model, batch)[:, 1:], expected) < 1e-3, key
+        assert relative(explainer(Session(model), batch)[:, 1:], expected) < 1e-3, key
     torch.testing.assert_close(
-        Lrp()(model, batch).sum(1), torch.ones(classes, dtype=torch.float64), rtol=0, atol=1e-9
+        Lrp()(Session(model), batch).sum(1),
+        torch.ones(classes, dtype=torch.float64),
+        rtol=0,
+        atol=1e-9,
     )
 
 
@@ -174,7 +178,7 @@ def test_all_heads_are_the_plain_product(architecture: str, tiny_model: Any, bat
     """One group of all heads hands on what it was given: the mask changes nothing."""
     model = tiny_model(architecture)
     batch = batch_of(model, texts(5), [0, 1, 0, 1, 1])
-    found = LrpMask(mask="ones")(model, batch)
+    found = LrpMask(mask="ones")(Session(model), batch)
     assert found.shape == batch.ids.shape
     np.testing.assert_allclose(
         found.numpy(), written_out(model, batch, None, (0, 1)), rtol=1e-9, atol=1e-12
@@ -196,11 +200,11 @@ def test_a_block_without_heads_is_the_identity(
     mask[empty] = [0, 0, 0, 0]
     store_mask(model, mask)
     batch = batch_of(model, texts(4), [0, 1, 0, 1])
-    found = LrpMask()(model, batch)
+    found = LrpMask()(Session(model), batch)
     np.testing.assert_allclose(
         found.numpy(), written_out(model, batch, [mask], (1 - empty,)), rtol=1e-9, atol=1e-12
     )
-    ones = LrpMask(mask="ones")(model, batch)
+    ones = LrpMask(mask="ones")(Session(model), batch)
     assert (found - ones).abs().max() > 1e-6
 
 
@@ -215,7 +219,7 @@ def test_random_heads_are_as_many_and_drawn_by_the_seed(
     assert len({str(groups) for groups in drawn}) > 1
     batch = batch_of(model, ["the good film"])
     expected = written_out(model, batch, drawn[1], (0, 1))
-    found = LrpMask(mask="random", seed=1)(model, batch)
+    found = LrpMask(mask="random", seed=1)(Session(model), batch)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-12)
 
 
@@ -231,10 +235,10 @@ def test_sixteen_together_are_sixteen_alone(
     store_mask(model, [[0, 1, 1, 0], [1, 0, 0, 1]])
     explainer = LrpMask(mask=mask)
     targets = [i % 2 for i in range(16)]
-    together = explainer(model, batch_of(model, texts(16), targets))
+    together = explainer(Session(model), batch_of(model, texts(16), targets))
     assert len(together) == 16
     for row, (text, target) in enumerate(zip(texts(16), targets, strict=True)):
-        alone = explainer(model, batch_of(model, [text], [target]))[0]
+        alone = explainer(Session(model), batch_of(model, [text], [target]))[0]
         one = together[row, : len(alone)]
         torch.testing.assert_close(one, alone, rtol=0, atol=1e-9)
         assert ranking(one) == ranking(alone)
@@ -246,13 +250,13 @@ def test_float32_model(architecture: str, tiny_model: Any, batch_of: Any) -> Non
     model = tiny_model(architecture, dtype=torch.float32)
     targets = [i % 2 for i in range(16)]
     batch = batch_of(model, texts(16), targets)
-    together = LrpMask(mask="ones")(model, batch)
+    together = LrpMask(mask="ones")(Session(model), batch)
     assert together.dtype == torch.float64
     np.testing.assert_allclose(
         together.numpy(), written_out(model, batch, None, (0, 1)), rtol=1e-4, atol=1e-7
     )
     for row, (text, target) in enumerate(zip(texts(16), targets, strict=True)):
-        alone = LrpMask(mask="ones")(model, batch_of(model, [text], [target]))[0]
+        alone = LrpMask(mask="ones")(Session(model), batch_of(model, [text], [target]))[0]
         one = together[row, : len(alone)]
         assert (one - alone).abs().max() < 1e-4 * alone.abs().max()
         assert ranking(one) == ranking(alone)
@@ -265,8 +269,8 @@ def ranking(scores: torch.Tensor) -> list[int]:
 def test_precision_is_a_setting(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("bert", dtype=torch.float32)
     batch = batch_of(model, texts(3))
-    wide = LrpMask(mask="ones")(model, batch)
-    narrow = LrpMask(mask="ones", precision="float32")(model, batch)
+    wide = LrpMask(mask="ones")(Session(model), batch)
+    narrow = LrpMask(mask="ones", precision="float32")(Session(model), batch)
     assert (wide.dtype, narrow.dtype) == (torch.float64, torch.float32)
     assert 0 < (wide - narrow).abs().max() < 1e-3
 
@@ -292,7 +296,7 @@ def test_settings_that_mean_nothing(
     (chosen,) = find_explainers(f"lrp-mask:{text}")
     assert chosen.explainer == LrpMask(**settings)
     with pytest.raises(FaithbenchError, match=complaint):
-        chosen.explainer(model, batch_of(model, ["good film"]))
+        chosen.explainer(Session(model), batch_of(model, ["good film"]))
 
 
 def test_without_statistics_the_command_is_named(
@@ -300,7 +304,7 @@ def test_without_statistics_the_command_is_named(
 ) -> None:
     model = tiny_model("bert")
     with pytest.raises(FaithbenchError, match=r"faithbench heads --task <task> --model tiny-bert"):
-        LrpMask()(model, batch_of(model, ["good film"]))
+        LrpMask()(Session(model), batch_of(model, ["good film"]))
 
 
 def test_statistics_are_an_asset(tiny_model: Any, home: Path) -> None:
@@ -312,9 +316,10 @@ def test_statistics_are_an_asset(tiny_model: Any, home: Path) -> None:
 
 def test_cost_is_two_passes(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("bert")
-    before = model.meter.total
-    LrpMask(mask="ones")(model, batch_of(model, texts(3)))
-    cost = model.meter.since(before)
+    session = Session(model)
+    before = session.meter.total
+    LrpMask(mask="ones")(session, batch_of(model, texts(3)))
+    cost = session.meter.since(before)
     assert (cost.forwards, cost.backwards, cost.passes) == (6, 6, 2)
 
 
@@ -324,7 +329,7 @@ def test_the_model_is_left_as_it_was(architecture: str, tiny_model: Any, batch_o
     probe, batch = batch_of(model, ["the film is good"], [1]), batch_of(model, texts(3))
     weights = {key: value.clone() for key, value in model.network.state_dict().items()}
     before = run_capture(model.eager(), probe)
-    LrpMask(mask="ones")(model, batch)
+    LrpMask(mask="ones")(Session(model), batch)
     after = run_capture(model.eager(), probe)
     assert torch.equal(after.logits, before.logits)
     assert torch.equal(after.embedding_gradients, before.embedding_gradients)
@@ -341,9 +346,10 @@ def test_it_keeps_the_rules_of_explainers() -> None:
 
 def test_one_forward_and_one_backward_each(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("bert")
-    start = model.meter.total
-    scores = AttnLrp()(model, batch_of(model, TEXTS, [0, 1, 1]))
-    spent = model.meter.since(start)
+    session = Session(model)
+    start = session.meter.total
+    scores = AttnLrp()(session, batch_of(model, TEXTS, [0, 1, 1]))
+    spent = session.meter.since(start)
     assert (spent.forwards, spent.backwards) == (3, 3)
     assert not scores.requires_grad
 
@@ -352,7 +358,7 @@ def test_padding_scores_nothing(tiny_model: Any, batch_of: Any) -> None:
     for architecture in ("bert", "gpt2"):
         model = tiny_model(architecture)
         batch = batch_of(model, TEXTS, [0, 1, 1])
-        assert not AttnLrp()(model, batch)[batch.attention == 0].any()
+        assert not AttnLrp()(Session(model), batch)[batch.attention == 0].any()
 
 
 def test_float32_agrees_with_float64(tiny_model: Any, batch_of: Any) -> None:

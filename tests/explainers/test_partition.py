@@ -13,6 +13,7 @@ import torch
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.partition import PartitionShap, halves
+from faithbench.models.session import Session
 from tests.explainers.test_perturbation import additive_model
 from tests.explainers.test_surrogate import LONG, drop_of_all, game
 
@@ -44,12 +45,13 @@ def test_partition_shap_gives_owen_values(n: int, tiny_model: Any, batch_of: Any
     model = tiny_model("bert", 3)
     batch = batch_of(model, [" ".join(LONG.split()[:n])], [1])
     expected = mean_marginals(n, game(model, batch), tree_orders(0, n))
-    before = model.meter.total
-    found = PartitionShap()(model, batch)[0, 1:-1]
+    session = Session(model)
+    before = session.meter.total
+    found = PartitionShap()(session, batch)[0, 1:-1]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
     rows = {1: 2, 2: 4, 4: 12, 8: 44}
     if n in rows:
-        assert model.meter.since(before).forwards == rows[n]
+        assert session.meter.since(before).forwards == rows[n]
 
 
 def test_partition_shap_is_complete_within_any_budget(tiny_model: Any, batch_of: Any) -> None:
@@ -57,12 +59,13 @@ def test_partition_shap_is_complete_within_any_budget(tiny_model: Any, batch_of:
     batch = batch_of(model, ["good " + LONG, "good film"], [1, 0])
     expected = [drop_of_all(model, batch, row) for row in range(2)]
     for evaluations in (4, 16, 60):
-        before = model.meter.total
-        found = PartitionShap(evaluations)(model, batch)
+        session = Session(model)
+        before = session.meter.total
+        found = PartitionShap(evaluations)(session, batch)
         np.testing.assert_allclose(found.sum(dim=1), expected, rtol=0, atol=1e-12)
-        assert model.meter.since(before).forwards <= evaluations + 4
+        assert session.meter.since(before).forwards <= evaluations + 4
     # Four rows tell the halves of twelve tokens apart, and nothing within them.
-    coarse = PartitionShap(4)(model, batch)[0, 1:13]
+    coarse = PartitionShap(4)(session, batch)[0, 1:13]
     np.testing.assert_allclose(coarse[:6], coarse[0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(coarse[6:], coarse[11], rtol=0, atol=1e-12)
     assert abs(coarse[0] - coarse[6]) > 1e-4
@@ -75,9 +78,9 @@ def test_the_global_seed_is_neither_read_nor_moved(tokenizer: Any, batch_of: Any
     np.random.seed(1)
     expected = np.random.random()
     np.random.seed(1)
-    found = PartitionShap(20)(model, batch)
+    found = PartitionShap(20)(Session(model), batch)
     assert np.random.random() == expected
-    assert torch.equal(PartitionShap(20)(model, batch), found)
+    assert torch.equal(PartitionShap(20)(Session(model), batch), found)
 
 
 def test_the_tree_is_balanced() -> None:
@@ -89,4 +92,4 @@ def test_without_shap(tiny_model: Any, batch_of: Any, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "shap", None)
     model = tiny_model("bert")
     with pytest.raises(FaithbenchError, match=r"pip install 'faithbench\[shap\]'"):
-        PartitionShap()(model, batch_of(model, ["good film"]))
+        PartitionShap()(Session(model), batch_of(model, ["good film"]))

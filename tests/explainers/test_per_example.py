@@ -10,7 +10,7 @@ import pytest
 from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.per_example import per_example
 from faithbench.explainers.perturbation import Occlusion
-from faithbench.models.engine import engine_of
+from faithbench.models.session import Session
 from faithbench.testing.conformance import check_explainer
 
 TEXTS = ["good film", "the plot is not very good", "dull"]
@@ -30,19 +30,20 @@ class DropOne:
 def test_it_equals_occlusion(tiny_model, batch_of) -> None:
     model = tiny_model()
     batch = batch_of(model, TEXTS, [0, 1, 0])
-    ours, theirs = DropOne()(model, batch), Occlusion()(model, batch)
+    ours, theirs = DropOne()(Session(model), batch), Occlusion()(Session(model), batch)
     np.testing.assert_allclose(ours.numpy(), theirs.double().numpy(), atol=1e-12)
 
 
 def test_questions_of_all_examples_share_passes(tiny_model, batch_of) -> None:
     model = tiny_model()
-    engine_of(model).forget()
-    before = model.meter.total
-    DropOne()(model, batch_of(model, TEXTS))
-    spent = model.meter.since(before)
+    session = Session(model)
+    session.clear()
+    before = session.meter.total
+    DropOne()(session, batch_of(model, TEXTS))
+    spent = session.meter.since(before)
     assert spent.forwards == 3 + (2 + 6 + 1), "three full inputs, one row per token"
     assert spent.passes == 2, "two questions each, whatever the number of examples"
-    engine_of(model).forget()
+    session.clear()
 
 
 def test_it_keeps_the_rules() -> None:
@@ -60,7 +61,7 @@ def test_an_error_of_one_example_reaches_the_caller(tiny_model, batch_of) -> Non
 
     model = tiny_model()
     with pytest.raises(ZeroDivisionError, match="one token"):
-        Fails()(model, batch_of(model, TEXTS))
+        Fails()(Session(model), batch_of(model, TEXTS))
 
 
 @pytest.mark.parametrize(("wrong", "message"), [("ask", "marks for"), ("answer", "of shape")])
@@ -75,4 +76,4 @@ def test_wrong_lengths_are_named(tiny_model, batch_of, wrong: str, message: str)
 
     model = tiny_model()
     with pytest.raises(FaithbenchError, match=message):
-        Wrong()(model, batch_of(model, ["good film"]))
+        Wrong()(Session(model), batch_of(model, ["good film"]))

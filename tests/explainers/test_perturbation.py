@@ -15,9 +15,10 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch
 from faithbench.explainers.perturbation import LeaveOneOut, Occlusion, windows
 from faithbench.models.encoding import collate
-from faithbench.models.engine import Engine, engine_of
+from faithbench.models.engine import Engine
 from faithbench.models.meter import Cost
 from faithbench.models.model import Model, build_model
+from faithbench.models.session import Session
 from tests.support.architectures import (
     ARCHITECTURES,
     INPUTS,
@@ -76,7 +77,8 @@ def logit_model(classes: int = 2) -> Model:
 
 def one(model: Model, batch: Batch, row: int) -> Batch:
     """Return the batch of one example, and make the engine forget."""
-    engine_of(model).forget()
+    session = Session(model)
+    session.clear()
     seed, target = batch.seeds[row], int(batch.targets[row])
     return collate(model, [batch.encodings[row]], [target], [seed])
 
@@ -109,7 +111,7 @@ def test_the_weights_of_a_bag_of_words(explainer: Any, tokenizer: Any, batch_of:
     model = additive_model(tokenizer)
     batch = batch_of(model, ["good film bad", "great"], targets=[1, 0])
     expected = [[0, 0.2, 0, -0.1, 0], [0, -0.05, 0, 0, 0]]
-    np.testing.assert_allclose(explainer(model, batch), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(explainer(Session(model), batch), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [Occlusion, LeaveOneOut])
@@ -118,8 +120,8 @@ def test_a_window_is_shared_by_its_tokens(kind: Any, tokenizer: Any, batch_of: A
     batch = batch_of(model, ["good film bad", "great"], targets=[1, 1])
     # good film falls by 0.2, film bad by -0.1; film is in both.
     expected = [[0, 0.2, 0.05, -0.1, 0], [0, 0.05, 0, 0, 0]]
-    np.testing.assert_allclose(kind(window=2)(model, batch), expected, rtol=0, atol=1e-12)
-    whole = kind(window=9)(model, batch)
+    np.testing.assert_allclose(kind(window=2)(Session(model), batch), expected, rtol=0, atol=1e-12)
+    whole = kind(window=9)(Session(model), batch)
     np.testing.assert_allclose(whole[0, 1:4], [0.1, 0.1, 0.1], rtol=0, atol=1e-12)
 
 
@@ -132,7 +134,9 @@ def test_windows() -> None:
 @pytest.mark.parametrize("kind", [Occlusion, LeaveOneOut])
 def test_log_probability(kind: Any, tokenizer: Any, batch_of: Any) -> None:
     model = additive_model(tokenizer)
-    found = kind(output="log-probability")(model, batch_of(model, ["good film bad"], targets=[1]))
+    found = kind(output="log-probability")(
+        Session(model), batch_of(model, ["good film bad"], targets=[1])
+    )
     expected = np.log(0.6) - np.log([0.4, 0.6, 0.7])  # without good, film, bad
     np.testing.assert_allclose(found[0, 1:4], expected, rtol=0, atol=1e-12)
 
@@ -144,7 +148,7 @@ def test_captum_values(name: str, golden: Any) -> None:
         stored = {key: file[f"{name}_nl2/{key}_ids_base103"] for key in ("occlusion", "ablation")}
         target = int(file[f"{name}_nl2/target"])
     batch = reference_batch(golden, name, 2, targets=[target])
-    found = Occlusion(output="log-probability")(logit_model(), batch)
+    found = Occlusion(output="log-probability")(Session(logit_model()), batch)
     for expected in stored.values():
         assert relative(found, expected[None]) < 1e-5
 
@@ -161,7 +165,7 @@ def test_captum_windows(window: int, golden: Any) -> None:
         return model.network(ids).logits.softmax(dim=-1)
 
     expected = Captum(forward).attribute(batch.ids, (window,), target=1, baselines=103)
-    found = Occlusion(window=window)(model, batch)
+    found = Occlusion(window=window)(Session(model), batch)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
 
 
@@ -172,13 +176,14 @@ def test_one_row_at_a_time(
 ) -> None:
     model = tiny_model(architecture, 3)
     batch = batch_of(model, TEXTS, [0, 1, 2, 1])
-    engine_of(model).forget()
-    together = explainer(model, batch)
+    session = Session(model)
+    session.clear()
+    together = explainer(session, batch)
     assert together.shape == batch.ids.shape
     for row, encoding in enumerate(batch.encodings):
         expected = by_hand(model, batch, row, delete=delete)
         np.testing.assert_allclose(together[row], expected, rtol=0, atol=1e-9)
-        alone = explainer(model, one(model, batch, row))[0]
+        alone = explainer(session, one(model, batch, row))[0]
         tokens = len(encoding.ids)
         np.testing.assert_allclose(together[row, :tokens], alone, rtol=0, atol=1e-9)
 
@@ -190,7 +195,7 @@ def test_only_evidence_is_erased(
 ) -> None:
     model = tiny_model("bert")
     batch = batch_of(model, ["good film || the plot is dull"], [1], evidence)
-    found = explainer(model, batch)
+    found = explainer(Session(model), batch)
     erasable = {"text": [1, 2], "text_b": [4, 5, 6, 7], "both": [1, 2, 4, 5, 6, 7]}[evidence]
     assert found[0].nonzero()[:, 0].tolist() == erasable
     expected = by_hand(model, batch, 0, delete=delete)
@@ -202,7 +207,8 @@ def test_rows_are_asked_in_one_call_and_counted(
 ) -> None:
     model = tiny_model("bert")
     batch = batch_of(model, ["good film", "the good good plot"])
-    engine_of(model).forget()
+    session = Session(model)
+    session.clear()
     calls, ask = [], Engine.log_probabilities
 
     def spy(self: Engine, rows: Any, head: str = "logits") -> Any:
@@ -210,24 +216,24 @@ def test_rows_are_asked_in_one_call_and_counted(
         return ask(self, rows, head)
 
     monkeypatch.setattr(Engine, "log_probabilities", spy)
-    before = model.meter.total
-    Occlusion()(model, batch)
+    before = session.meter.total
+    Occlusion()(session, batch)
     # Each text in full, then 2 and 4 rows.
     assert calls == [8]
-    assert model.meter.since(before) == Cost(forwards=8, backwards=0, passes=1)
-    before, distinct = model.meter.total, engine_of(model).distinct
-    LeaveOneOut()(model, batch)
+    assert session.meter.since(before) == Cost(forwards=8, backwards=0, passes=1)
+    before, distinct = session.meter.total, session.engine.distinct
+    LeaveOneOut()(session, batch)
     assert calls == [8, 8]
     # Either `good` leaves the same text; both full texts are remembered.
-    assert model.meter.since(before).forwards == 7
-    assert engine_of(model).distinct - distinct == 5
+    assert session.meter.since(before).forwards == 7
+    assert session.engine.distinct - distinct == 5
 
 
 def test_repeated_tokens(tiny_model: Any, batch_of: Any) -> None:
     """Deleting either of two equal neighbours leaves the same text; masking does not."""
     model = tiny_model("bert")
     batch = batch_of(model, ["very very good"])
-    deleted, masked = LeaveOneOut()(model, batch)[0], Occlusion()(model, batch)[0]
+    deleted, masked = LeaveOneOut()(Session(model), batch)[0], Occlusion()(Session(model), batch)[0]
     assert deleted[1] == deleted[2]
     assert masked[1] != masked[2]
 
@@ -238,9 +244,9 @@ def test_a_text_that_deletion_would_leave_empty(tiny_model: Any, batch_of: Any) 
     (encoding,) = batch_of(model, ["good"]).encodings
     parts = {key: getattr(encoding, key)[1:2] for key in ("ids", "types", "erasable")}
     batch = collate(model, [replace(encoding, **parts)], [0], [0])
-    found = LeaveOneOut()(model, batch)
+    found = LeaveOneOut()(Session(model), batch)
     assert found.shape == (1, 1) and found[0, 0] != 0
-    assert torch.equal(found, Occlusion()(model, batch))
+    assert torch.equal(found, Occlusion()(Session(model), batch))
 
 
 @pytest.mark.parametrize("kind", [Occlusion, LeaveOneOut])
@@ -278,7 +284,7 @@ def test_an_answer_keeps_its_token(kind: Any, tiny_model: Any, batch_of: Any) ->
             rest = [j for j in range(9) if j != i]
             position = rest.index(6)
             expected[i] = full - start(batch.ids[:, rest], batch.types[:, rest], position)
-    np.testing.assert_allclose(kind()(model, batch)[0], expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(kind()(Session(model), batch)[0], expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(

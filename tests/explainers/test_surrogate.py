@@ -19,8 +19,9 @@ from faithbench.explainers.partition import PartitionShap
 from faithbench.explainers.perturbation import ask
 from faithbench.explainers.surrogate import KernelShap, Lime, draw_masks, nearness
 from faithbench.models.encoding import collate
-from faithbench.models.engine import Engine, engine_of
+from faithbench.models.engine import Engine
 from faithbench.models.model import Model
+from faithbench.models.session import Session
 from tests.explainers.test_perturbation import additive_model, one
 from tests.support.architectures import ARCHITECTURES
 
@@ -50,7 +51,7 @@ def game(model: Model, batch: Batch, row: int = 0) -> Callable[[np.ndarray], flo
     """Answer any keep-mask of one example from a table of all of them."""
     single = one(model, batch, row)
     masks = every_mask(int(single.encodings[0].erasable.sum()))
-    values = np.exp(ask(model, single, [masks])[0])
+    values = np.exp(ask(Session(model), single, [masks])[0])
     table = {mask.tobytes(): value for mask, value in zip(masks, values, strict=True)}
     return lambda mask: table[np.asarray(mask, dtype=bool).tobytes()]
 
@@ -58,7 +59,7 @@ def game(model: Model, batch: Batch, row: int = 0) -> Callable[[np.ndarray], flo
 def drop_of_all(model: Model, batch: Batch, row: int) -> float:
     single = one(model, batch, row)
     n = int(single.encodings[0].erasable.sum())
-    none, full = np.exp(ask(model, single, [np.array([[False] * n, [True] * n])])[0])
+    none, full = np.exp(ask(Session(model), single, [np.array([[False] * n, [True] * n])])[0])
     return float(full - none)
 
 
@@ -72,13 +73,14 @@ def test_each_example_is_explained_alone(
     """Company and padding change nothing; special tokens and padding have no score."""
     model = tiny_model(architecture, 3)
     batch = batch_of(model, TEXTS, [0, 1, 2, 1])
-    engine_of(model).forget()
-    together = explainer(model, batch)
+    session = Session(model)
+    session.clear()
+    together = explainer(session, batch)
     assert together.shape == batch.ids.shape
     assert not together[~batch.erasable].any()
     assert together[batch.erasable].all()
     for row, encoding in enumerate(batch.encodings):
-        alone = explainer(model, one(model, batch, row))[0]
+        alone = explainer(session, one(model, batch, row))[0]
         np.testing.assert_allclose(together[row, : len(encoding.ids)], alone, rtol=0, atol=1e-9)
 
 
@@ -86,7 +88,7 @@ def test_only_evidence_is_erased(explainer: Any, tiny_model: Any, batch_of: Any)
     model = tiny_model("bert")
     for evidence, tokens in (("text", [1, 2, 3]), ("text_b", [5, 6])):
         batch = batch_of(model, ["the good film || dull plot"], [1], evidence)
-        found = explainer(model, batch)
+        found = explainer(Session(model), batch)
         assert found[0].nonzero()[:, 0].tolist() == tokens
 
 
@@ -94,7 +96,7 @@ def test_only_evidence_is_erased(explainer: Any, tiny_model: Any, batch_of: Any)
 def test_draws_come_from_the_examples_seed(kind: Any, tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("bert")
     encodings = batch_of(model, [LONG]).encodings * 3
-    found = kind(samples=64)(model, collate(model, encodings, [1, 1, 1], [7, 8, 7]))
+    found = kind(samples=64)(Session(model), collate(model, encodings, [1, 1, 1], [7, 8, 7]))
     assert torch.equal(found[0], found[2])
     assert (found[0] - found[1]).abs().max() > 1e-4
 
@@ -112,11 +114,12 @@ def test_all_rows_go_in_one_call(
         return answer(self, rows, head)
 
     monkeypatch.setattr(Engine, "log_probabilities", spy)
-    before = model.meter.total
-    kind(samples=64)(model, batch)
+    session = Session(model)
+    before = session.meter.total
+    kind(samples=64)(session, batch)
     # Two words have four masks; KernelShap asks for each once, LIME for some of them often.
     assert calls == [2 * most + (most if kind is Lime else 4)]
-    assert model.meter.since(before).forwards <= 2 * most + 4
+    assert session.meter.since(before).forwards <= 2 * most + 4
 
 
 # LIME.
@@ -128,9 +131,9 @@ def test_lime_finds_the_weights_of_a_bag_of_words(tokenizer: Any, batch_of: Any)
     words = ["film", "great", "a", "not", "bad", "the", "good"]
     expected = [weights.get(word, 0.0) for word in words]
     batch = batch_of(model, [" ".join(words)], targets=[1])
-    exact = Lime(ridge=1e-12)(model, batch)[0, 1:-1]
+    exact = Lime(ridge=1e-12)(Session(model), batch)[0, 1:-1]
     np.testing.assert_allclose(exact, expected, rtol=0, atol=1e-9)
-    found = Lime()(model, batch)[0, 1:-1].numpy()
+    found = Lime()(Session(model), batch)[0, 1:-1].numpy()
     order = np.argsort(expected)
     assert (np.diff(found[order])[np.diff(np.array(expected)[order]) > 0] > 0).all()
 
@@ -141,14 +144,14 @@ def test_lime_is_weighted_ridge_regression(tiny_model: Any, batch_of: Any) -> No
 
     model = tiny_model("bert")
     batch = batch_of(model, TEXTS, [1, 0, 1, 0])
-    found = Lime(samples=100, width=0.4, ridge=0.7)(model, batch)
+    found = Lime(samples=100, width=0.4, ridge=0.7)(Session(model), batch)
     for row, encoding in enumerate(batch.encodings):
         n = int(encoding.erasable.sum())
         keep = draw_masks(n, 100, np.random.default_rng(batch.seeds[row]))
         distance = cosine_distances(keep.astype(float), np.ones((1, n)))[:, 0]
         weights = np.exp(-(distance**2) / 0.4**2)
         np.testing.assert_allclose(nearness(keep, 0.4), weights, rtol=0, atol=1e-12)
-        values = np.exp(ask(model, one(model, batch, row), [keep])[0])
+        values = np.exp(ask(Session(model), one(model, batch, row), [keep])[0])
         expected = Ridge(alpha=0.7).fit(keep, values, sample_weight=weights).coef_
         np.testing.assert_allclose(found[row, 1 : n + 1], expected, rtol=0, atol=1e-10)
 
@@ -178,7 +181,7 @@ def test_captums_lime_with_the_same_masks(tiny_model: Any, batch_of: Any) -> Non
         to_interp_rep_transform=None,
     )
     expected = library.attribute(batch.ids, target=1, n_samples=256, perturbations_per_eval=64)
-    found = Lime()(model, batch)[0, 1:-1]
+    found = Lime()(Session(model), batch)[0, 1:-1]
     np.testing.assert_allclose(found, expected[0], rtol=0, atol=1e-6)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from faithbench.explainers.perturbation import ask
 from faithbench.explainers.surrogate import KernelShap, draw_coalitions, fit_shapley
+from faithbench.models.session import Session
 from tests.explainers.test_perturbation import additive_model, logit_model
 from tests.explainers.test_surrogate import LONG, TEXTS, drop_of_all, every_mask, game
 from tests.support.architectures import MODELS, reference_batch
@@ -37,7 +38,7 @@ def test_kernel_shap_is_exact_on_short_texts(
     model = tiny_model(architecture, 3)
     batch = batch_of(model, [" ".join(LONG.split()[:n])], [2])
     expected = shapley(n, game(model, batch))
-    found = KernelShap()(model, batch)[0, 1:-1]
+    found = KernelShap()(Session(model), batch)[0, 1:-1]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
     assert abs(found.sum() - drop_of_all(model, batch, 0)) < 1e-12
 
@@ -48,7 +49,7 @@ def test_kernel_shap_is_complete(samples: int, tiny_model: Any, batch_of: Any) -
     model = tiny_model("bert")
     long = " ".join(f"w{i}" for i in range(60))
     batch = batch_of(model, [*TEXTS, LONG, long], [0, 1, 0, 1, 1, 0])
-    found = KernelShap(samples=samples)(model, batch).sum(dim=1)
+    found = KernelShap(samples=samples)(Session(model), batch).sum(dim=1)
     expected = [drop_of_all(model, batch, row) for row in range(6)]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
@@ -61,7 +62,7 @@ def test_kernel_shap_of_a_bag_of_words(
     weights = {"good": 0.2, "bad": -0.1, "the": 0.05, "is": -0.02, "not": -0.07}
     model = additive_model(tokenizer, weights)
     batch = batch_of(model, [words], targets=[1])
-    found = KernelShap(samples=200, ridge=ridge)(model, batch)[0, 1:-1]
+    found = KernelShap(samples=200, ridge=ridge)(Session(model), batch)[0, 1:-1]
     expected = [weights.get(word, 0.0) for word in words.split()]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
@@ -96,7 +97,7 @@ def test_kernel_shap_converges(tiny_model: Any, batch_of: Any) -> None:
     expected = shapley(12, game(model, batch))
     spread, errors = expected.std(), []
     for samples in (64, 256, 1024, 2048, 4094):
-        found = KernelShap(samples=samples)(model, batch)[0, 1:-1].numpy()
+        found = KernelShap(samples=samples)(Session(model), batch)[0, 1:-1].numpy()
         errors.append(float(np.sqrt(((found - expected) ** 2).mean()) / spread))
     assert errors == sorted(errors, reverse=True)
     assert errors[1] < 0.05 and errors[3] < 0.01 and errors[4] < 1e-9
@@ -110,7 +111,7 @@ def test_captums_kernel_shap_agrees_as_far_as_256_draws_can(name: str, golden: A
         target = int(file[f"{name}_nl2/target"])
     batch = reference_batch(golden, name, 2, targets=[target])
     keep, weights = draw_coalitions(len(expected), 256, np.random.default_rng(0))
-    found = fit_shapley(keep, ask(logit_model(), batch, [keep])[0], weights, 1.0)
+    found = fit_shapley(keep, ask(Session(logit_model()), batch, [keep])[0], weights, 1.0)
     assert abs(found.sum() - expected.sum()) < 1e-4
     assert np.corrcoef(found, expected)[0, 1] > 0.8
 

@@ -26,6 +26,7 @@ from faithbench.explainers.selection import find_explainers
 from faithbench.models.encoding import collate
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model
+from faithbench.models.session import Session
 from faithbench.training.head_statistics import strongest_keys
 
 
@@ -39,7 +40,7 @@ def test_explainers_create_tensors_on_the_model_s_device(
     batch = batch_of(model, ["good film", "the plot is not very dull"], [0, 1])
     (chosen,) = find_explainers(name)
     with every_tensor_placed():
-        scores = chosen.explainer(model, batch)
+        scores = chosen.explainer(Session(model), batch)
     assert scores.shape == (2, 8)
     assert torch.isfinite(scores[batch.erasable]).all()
 

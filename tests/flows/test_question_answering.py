@@ -16,7 +16,7 @@ from faithbench.explainers.attention import AttCat, Gae
 from faithbench.explainers.lrp import Lrp
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model, build_model, quieten
-from faithbench.models.shared_passes import per_output, release
+from faithbench.models.session import Session
 from faithbench.run.attribute import explain
 from faithbench.testing.conformance import batch_of
 from faithbench.testing.tiny import ARCHITECTURES, tiny_model
@@ -46,10 +46,11 @@ def test_attcat_of_published_code(architecture: str, name: str, tokenizer: Any) 
         logits = stored[f"f64/hf_{head}_logits"]
         target = torch.tensor([int(logits.argmax())])
         batch = Batch((), ids, types, ones, ones.bool(), target, (0,), output=f"{head}_logits")
-        found = AttCat()(model, batch)[0].numpy()
+        session = Session(model)
+        found = AttCat()(session, batch)[0].numpy()
         expected = stored[f"f64/{head}/AttCAT"]
         np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
-        release(model)
+        session.drop_passes()
 
 
 _KEYS = (
@@ -64,16 +65,17 @@ _KEYS = (
 def test_start_and_end_are_added(architecture: str) -> None:
     model = tiny_model(architecture, qa=True)
     batch = batch_of(model, [Example("a", "the film is not good", 0, "a plot")])
-    whole = explain(Gae(), model, batch)
+    session = Session(model)
+    whole = explain(session, Gae(), batch)
     parts = [
-        Gae()(model, replace(batch, output=head, targets=batch.targets[:, column]))
+        Gae()(session, replace(batch, output=head, targets=batch.targets[:, column]))
         for column, head in enumerate(("start_logits", "end_logits"))
     ]
     torch.testing.assert_close(whole, parts[0] + parts[1])
     assert not torch.allclose(parts[0], parts[1])
     # Relevance 1 starts at each of the two positions.
-    assert explain(Lrp(), model, batch).sum().item() == pytest.approx(2, abs=1e-9)
-    release(model)
+    assert explain(session, Lrp(), batch).sum().item() == pytest.approx(2, abs=1e-9)
+    session.drop_passes()
 
 
 def test_the_row_that_is_read_is_the_predicted_position() -> None:
@@ -82,8 +84,12 @@ def test_the_row_that_is_read_is_the_predicted_position() -> None:
     model = tiny_model("bert", qa=True)
     batch = batch_of(model, [Example("a", "the film is not good", 0, "a plot")])
     # [CLS] a plot [SEP] the film is not good [SEP]
-    assert [capture(model, part).position.item() for part in per_output(model, batch)] == [7, 8]
-    release(model)
+    session = Session(model)
+    assert [capture(session, part).position.item() for part in session.per_output(batch)] == [
+        7,
+        8,
+    ]
+    session.drop_passes()
 
 
 def test_the_engine_answers_for_positions() -> None:

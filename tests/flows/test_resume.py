@@ -21,7 +21,7 @@ from faithbench.records.rows_writer import RowsFile
 from faithbench.run import finish as finishing
 from faithbench.run.job import Job
 from faithbench.run.loop import run
-from tests.support.jobs import content, make_job, quiet
+from tests.support.jobs import content, make_job, quiet, watched_sessions
 
 BACKWARDS = 3  # per example: attention 1, lrp-mask 2 (its own pass and the shared one)
 
@@ -44,9 +44,10 @@ def job(tmp_path: Path, tiny_model: Any) -> Job:
 
 
 def backwards_of(job: Job, progress: Callable[[str, int, int], None] = quiet) -> int:
-    before = job.model.meter.total
-    run(job, progress)
-    return job.model.meter.since(before).backwards
+    """Run a job, and return how many rows went backwards through its network."""
+    with watched_sessions() as sessions:
+        run(job, progress)
+    return sum(session.meter.total.backwards for session in sessions)
 
 
 @pytest.fixture

@@ -19,12 +19,11 @@ import faithbench
 from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.selection import find_explainers
 from faithbench.metrics.registry import find_metrics
-from faithbench.models.engine import engine_of
 from faithbench.records.record import read
 from faithbench.records.rows_file import read_rows
 from faithbench.run.job import Job
 from faithbench.run.loop import run
-from tests.support.jobs import TEXTS, content, make_job, quiet
+from tests.support.jobs import TEXTS, content, make_job, quiet, watched_sessions
 
 
 @pytest.fixture
@@ -246,29 +245,34 @@ def test_chunks_change_no_score(job: Job, tmp_path: Path) -> None:
 
 def test_unwritable_results_are_found_before_any_work(job: Job, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    before, seen = job.model.meter.total, []
-    with pytest.raises(FaithbenchError, match=r"cannot write results to .*; choose another folder"):
+    seen = []
+    with (
+        watched_sessions() as sessions,
+        pytest.raises(FaithbenchError, match=r"cannot write results to .*; choose another folder"),
+    ):
         run(replace(job, results=tmp_path / "file" / "results"), lambda *said: seen.append(said))
-    assert job.model.meter.total == before and seen == []
+    assert sessions == [] and seen == []
 
 
 def test_an_explainer_that_cannot_serve_says_so_before_any_work(job: Job) -> None:
     job = replace(job, explainers=find_explainers("random,attention-flow:max_tokens=3"))
-    before = job.model.meter.total
-    with pytest.raises(FaithbenchError, match="takes at most 3; set max_tokens higher"):
+    with (
+        watched_sessions() as sessions,
+        pytest.raises(FaithbenchError, match="takes at most 3; set max_tokens higher"),
+    ):
         run(job, quiet)
-    assert job.model.meter.total == before
+    assert sessions == []
     assert not list(job.results.rglob("*.jsonl"))
 
 
 def test_rows_are_remembered_within_a_chunk_only(job: Job) -> None:
     """Occlusion asks for the full input, which the prediction has computed already."""
     job = replace(job, explainers=find_explainers("occlusion,occlusion:output=log-probability"))
-    engine = engine_of(job.model)
-    asked, distinct = engine.asked, engine.distinct
-    first, second = run(job, quiet)
+    with watched_sessions() as sessions:
+        first, second = run(job, quiet)
+    engine = sessions[0].engine
     assert engine._known == {}
     words = sum(len(row.tokens) for row in first.rows)
     assert [sum(row.forwards for row in o.rows) for o in (first, second)] == [words + 13] * 2
-    assert engine.distinct - distinct < 0.7 * (engine.asked - asked)
+    assert engine.distinct < 0.7 * engine.asked
     assert second.record.timing.seconds_total > 0.3 * first.record.timing.seconds_total

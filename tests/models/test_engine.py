@@ -58,12 +58,12 @@ def test_rows_are_packed_by_length_under_the_budget(
 
 def test_duplicates_are_computed_once(tiny_model) -> None:
     model = tiny_model()
-    before = model.meter.total
     engine = Engine(model, 10_000)
+    before = engine.meter.total
     rows = [row(5, 0), row(5, 1), row(5, 0), row(7, 2), row(5, 0)]
     answers = engine.log_probabilities(rows)
     assert (engine.asked, engine.distinct) == (5, 3)
-    assert model.meter.since(before) == Cost(forwards=3, backwards=0, passes=1)
+    assert engine.meter.since(before) == Cost(forwards=3, backwards=0, passes=1)
     np.testing.assert_array_equal(answers[[2, 4]], answers[[0, 0]])
     np.testing.assert_allclose(answers, one_at_a_time(model, rows), rtol=0, atol=1e-12)
 
@@ -72,25 +72,25 @@ def test_remembered_rows_are_not_computed_again_until_forgotten(tiny_model) -> N
     model = tiny_model()
     engine = Engine(model)
     first = engine.log_probabilities([row(5, 0), row(5, 1)])
-    before = model.meter.total
+    before = engine.meter.total
     np.testing.assert_array_equal(engine.log_probabilities([row(5, 1), row(5, 0)]), first[::-1])
-    spent = model.meter.since(before)
+    spent = engine.meter.since(before)
     assert (spent.forwards, spent.passes) == (2, 0), "charged as if it had asked alone"
     assert spent.shared_seconds > 0
     assert (engine.asked, engine.distinct) == (4, 2)
-    before = model.meter.total
+    before = engine.meter.total
     engine.forget()
     np.testing.assert_array_equal(engine.log_probabilities([row(5, 0), row(5, 1)]), first)
-    assert model.meter.since(before) == Cost(forwards=2, passes=1)
+    assert engine.meter.since(before) == Cost(forwards=2, passes=1)
     assert (engine.asked, engine.distinct) == (6, 4)
 
 
 def test_no_rows_cost_nothing(tiny_model) -> None:
     model = tiny_model("bert", 3)
-    before = model.meter.total
     engine = Engine(model)
+    before = engine.meter.total
     assert engine.log_probabilities([]).shape == (0, 3)
-    assert (engine.asked, engine.distinct, model.meter.since(before)) == (0, 0, Cost())
+    assert (engine.asked, engine.distinct, engine.meter.since(before)) == (0, 0, Cost())
 
 
 def test_a_row_without_tokens_is_refused(tiny_model) -> None:
@@ -105,11 +105,11 @@ def test_too_little_memory_halves_the_budget(tiny_model, monkeypatch: pytest.Mon
     model = tiny_model()
     engine = Engine(model, 100)
     rows = [row(5, seed) for seed in range(20)]
-    before = model.meter.total
+    before = engine.meter.total
     answers = engine.log_probabilities(rows)
     assert [len(pack) for pack in packs] == [20, 10, 5, 5, 5, 5]
     assert engine.budget == 25
-    assert model.meter.since(before) == Cost(forwards=20, passes=4)
+    assert engine.meter.since(before) == Cost(forwards=20, passes=4)
     np.testing.assert_allclose(answers, one_at_a_time(model, rows), rtol=0, atol=1e-12)
     # The smaller budget is kept: the next call does not run into the same wall.
     engine.log_probabilities([row(5, seed) for seed in range(20, 25)])
@@ -144,11 +144,11 @@ def test_any_rows_in_any_packs(tiny_model, rows: list[TokenRow], data: st.DataOb
     model = tiny_model()
     doubled = data.draw(st.permutations(rows + rows[:3]))
     engine = Engine(model, data.draw(st.integers(1, 60), label="budget"))
-    before = model.meter.total
+    before = engine.meter.total
     answers = engine.log_probabilities(doubled)
     distinct = len({(tuple(ids), tuple(types)) for ids, types in rows})
     assert (engine.asked, engine.distinct) == (len(doubled), distinct)
-    assert model.meter.since(before).forwards == distinct
+    assert engine.meter.since(before).forwards == distinct
     assert answers.shape == (len(doubled), 2)
     for answer, one in zip(answers, doubled, strict=True):
         np.testing.assert_allclose(answer, one_at_a_time(model, [one])[0], rtol=0, atol=1e-12)

@@ -20,6 +20,7 @@ from faithbench.explainers.passes import capture as capturing
 from faithbench.explainers.passes.capture import capture
 from faithbench.explainers.selection import Selected, find_explainers
 from faithbench.models.model import Model
+from faithbench.models.session import Session
 from faithbench.run.attribute import attribute, seed_of
 
 TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]
@@ -31,7 +32,7 @@ class Made:
 
     scores: Callable[[Batch], torch.Tensor]
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         return self.scores(batch)
 
 
@@ -47,7 +48,7 @@ def ascending(batch: Batch) -> torch.Tensor:
 def test_one_score_per_erasable_token(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("bert")
     batch = batch_of(model, TEXTS, [1, 0, 1])
-    found = attribute(model, made(ascending), batch)
+    found = attribute(Session(model), made(ascending), batch)
     # Rows of 15 tokens, of which the first and the last real one are special.
     assert [a.scores.tolist() for a in found] == [
         [1, 2],
@@ -68,7 +69,9 @@ def test_one_score_per_erasable_token(tiny_model: Any, batch_of: Any) -> None:
 def test_a_pair_keeps_the_scores_of_its_evidence(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("bert")
     batch = batch_of(model, ["good film || dull plot"], evidence="text_b")
-    assert [a.scores.tolist() for a in attribute(model, made(ascending), batch)] == [[4, 5]]
+    assert [a.scores.tolist() for a in attribute(Session(model), made(ascending), batch)] == [
+        [4, 5]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ def test_a_wrong_shape_is_refused(scores: Any, shape: str, tiny_model: Any, batc
     model = tiny_model("bert")
     said = rf"explainer 'made-up' gave scores of shape {shape} for tokens of shape \(3, 15\)"
     with pytest.raises(FaithbenchError, match=said):
-        attribute(model, made(scores), batch_of(model, TEXTS))
+        attribute(Session(model), made(scores), batch_of(model, TEXTS))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -99,7 +102,7 @@ def test_a_score_that_is_not_finite_is_refused(
 
     said = "explainer 'made-up' gave a score that is not finite for example 'e2'"
     with pytest.raises(FaithbenchError, match=said):
-        attribute(model, made(broken), batch_of(model, TEXTS))
+        attribute(Session(model), made(broken), batch_of(model, TEXTS))
 
 
 @settings(deadline=None, max_examples=25)
@@ -118,7 +121,7 @@ def test_whichever_score_is_not_finite_names_its_example(
     row, column = batch.erasable.nonzero()[place].tolist()
     scores[row, column] = value
     with pytest.raises(FaithbenchError) as caught:
-        attribute(model, made(lambda _: scores), batch)
+        attribute(Session(model), made(lambda _: scores), batch)
     assert str(caught.value) == (
         f"explainer 'made-up' gave a score that is not finite for example 'e{row}'; "
         "scores must be numbers"
@@ -128,14 +131,14 @@ def test_whichever_score_is_not_finite_names_its_example(
 def test_special_tokens_and_padding_may_get_any_score(tiny_model: Any, batch_of: Any) -> None:
     model = tiny_model("bert")
     batch = batch_of(model, TEXTS)
-    found = attribute(model, made(lambda b: torch.where(b.erasable, 1.0, math.nan)), batch)
+    found = attribute(Session(model), made(lambda b: torch.where(b.erasable, 1.0, math.nan)), batch)
     assert [set(a.scores.tolist()) for a in found] == [{1.0}] * 3
 
 
 def test_an_answer_has_a_pair_of_targets(qa_model: Model, batch_of: Any) -> None:
     """Start and end are explained apart and added: twice the scores of either."""
     batch = batch_of(qa_model, ["the good film || is it"], [(5, 6)])
-    (found,) = attribute(qa_model, made(ascending), batch)
+    (found,) = attribute(Session(qa_model), made(ascending), batch)
     assert found.target == (5, 6)
     # [CLS] is it [SEP] the good film [SEP]: the text comes second.
     assert found.every_score.tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
@@ -160,12 +163,12 @@ def test_a_shared_pass_is_charged_to_each_reader(
     batch = batch_of(model, TEXTS)
 
     def read(own: Batch) -> torch.Tensor:
-        seen = capture(model, own)
+        seen = capture(Session(model), own)
         now[0] += 3.0
         return seen.attentions[-1][:, 0, 0]
 
     for _ in range(3):
-        found = attribute(model, made(read), batch)
+        found = attribute(Session(model), made(read), batch)
         assert [a.seconds for a in found] == [3.0, 3.0, 3.0]
         assert [(a.forwards, a.backwards) for a in found] == [(1, 1)] * 3
     assert now[0] == 6.0 + 3 * 3.0
@@ -176,7 +179,7 @@ def test_cost_of_known_explainers(tiny_model: Any, batch_of: Any) -> None:
     batch = batch_of(model, TEXTS)
     costs = {}
     for chosen in find_explainers("random,attention,lrp-mask:mask=ones"):
-        found = attribute(model, chosen, batch)
+        found = attribute(Session(model), chosen, batch)
         costs[chosen.name] = {(a.forwards, a.backwards) for a in found}
         assert all(a.seconds > 0 for a in found)
     assert costs == {"random": {(0, 0)}, "attention": {(1, 1)}, "lrp-mask": {(2, 2)}}
@@ -201,10 +204,10 @@ def test_the_completeness_gap_is_measured_outside_the_clock(tiny_model: Any, bat
     (fine,) = find_explainers("integrated-gradients:steps=50")
     (coarse,) = find_explainers("integrated-gradients:steps=1")
     (other,) = find_explainers("random")
-    assert all(abs(a.gap) < 1e-9 for a in attribute(model, fine, batch))
-    assert all(abs(a.gap) > 1e-6 for a in attribute(model, coarse, batch))
-    assert [a.gap for a in attribute(model, other, batch)] == [None, None]
-    assert [a.forwards for a in attribute(model, fine, batch)] == [50, 50]
+    assert all(abs(a.gap) < 1e-9 for a in attribute(Session(model), fine, batch))
+    assert all(abs(a.gap) > 1e-6 for a in attribute(Session(model), coarse, batch))
+    assert [a.gap for a in attribute(Session(model), other, batch)] == [None, None]
+    assert [a.forwards for a in attribute(Session(model), fine, batch)] == [50, 50]
 
 
 def test_the_example_an_explainer_fails_on_is_found_by_halving(
@@ -220,7 +223,7 @@ def test_the_example_an_explainer_fails_on_is_found_by_halving(
 
     model = tiny_model("bert")
     with pytest.raises(FaithbenchError) as caught:
-        attribute(model, made(failing), batch_of(model, [TEXTS[0]] * 6))
+        attribute(Session(model), made(failing), batch_of(model, [TEXTS[0]] * 6))
     assert str(caught.value) == (
         "explainer 'made-up' failed on example 'e4': ZeroDivisionError: no message "
         "(--debug shows the traceback)"
@@ -236,7 +239,7 @@ def test_a_failure_of_a_whole_batch_names_the_batch(tiny_model: Any, batch_of: A
 
     model = tiny_model("bert")
     with pytest.raises(FaithbenchError, match=r"on a batch of 3 examples \('e0' to 'e2'\): Val"):
-        attribute(model, made(failing), batch_of(model, TEXTS))
+        attribute(Session(model), made(failing), batch_of(model, TEXTS))
 
 
 @pytest.mark.parametrize("error", [FaithbenchError("no"), torch.OutOfMemoryError("no")])
@@ -248,4 +251,4 @@ def test_errors_that_are_answered_elsewhere_pass(
 
     model = tiny_model("bert")
     with pytest.raises(type(error), match=r"^no$"):
-        attribute(model, made(failing), batch_of(model, TEXTS))
+        attribute(Session(model), made(failing), batch_of(model, TEXTS))

@@ -14,6 +14,7 @@ from faithbench.explainers.registry import EXPLAINERS
 from faithbench.explainers.selection import find_explainers
 from faithbench.metrics.registry import find_metrics
 from faithbench.models.encoding import encode
+from faithbench.models.session import Session
 from faithbench.run.chunk import batches_within
 from faithbench.run.job import Cell, Job, is_stochastic
 from faithbench.run.loop import run
@@ -96,8 +97,8 @@ def test_those_that_draw_say_so(name: str, tiny_model: Any, batch_of: Any) -> No
     setting = ":mask=ones" if name == "lrp-mask" else ""
     (chosen,) = find_explainers(name + setting)
     batch = batch_of(model, ["a very great film , and not dull , is a good film and a plot"])
-    first = chosen.explainer(model, batch)
-    second = chosen.explainer(model, replace(batch, seeds=(12345,)))
+    first = chosen.explainer(Session(model), batch)
+    second = chosen.explainer(Session(model), replace(batch, seeds=(12345,)))
     length = int(batch.attention.sum())
     differ = bool((first[0, :length] != second[0, :length]).any())
     assert differ == is_stochastic(chosen.explainer)
@@ -124,7 +125,7 @@ class Watch:
     most: int = 9
     seen: ClassVar[list[int]] = []
 
-    def __call__(self, model: Any, batch: Any) -> torch.Tensor:
+    def __call__(self, session: Any, batch: Any) -> torch.Tensor:
         self.seen.append(len(batch.ids))
         if len(batch.ids) > self.most:
             raise torch.OutOfMemoryError("too little memory")

@@ -17,6 +17,7 @@ from faithbench.models.engine import Engine
 from faithbench.models.evaluation import predict
 from faithbench.models.model import Model
 from faithbench.models.predictions import predictions
+from faithbench.models.session import Session
 from faithbench.run.attribute import attribute
 from faithbench.run.score import WAVE, case_of, score
 from tests.reference.protocol import TABLE, same, table
@@ -29,7 +30,7 @@ ALL = [METRICS[name] for name in TABLE]
 
 def attributions_of(model: Model, batch: Batch) -> list[Attribution]:
     (chosen,) = find_explainers("input-x-gradient")
-    return attribute(model, chosen, batch)
+    return attribute(Session(model), chosen, batch)
 
 
 def full_of(engine: Engine, batch: Batch) -> list[float]:

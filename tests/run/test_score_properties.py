@@ -16,6 +16,7 @@ from faithbench.metrics.registry import METRICS, case_metrics, find_metrics
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model
 from faithbench.models.predictions import predictions
+from faithbench.models.session import Session
 from faithbench.run.attribute import attribute
 from faithbench.run.score import Scored, score
 from tests.reference.protocol import TABLE, same, table
@@ -82,7 +83,7 @@ def test_the_budget_of_a_transformer(operator: Any, tiny_model: Any, batch_of: A
     texts = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]
     (chosen,) = find_explainers("input-x-gradient")
     said = predictions(Engine(model), batch_of(model, texts).encodings)
-    found = attribute(model, chosen, batch_of(model, texts, [p.target for p in said]))
+    found = attribute(Session(model), chosen, batch_of(model, texts, [p.target for p in said]))
     full = [p.log_probability for p in said]
     # The SaLoss code erases special tokens too: deleted, they would leave nothing to read.
     metrics = [m for m in EVERY if (m.name, operator) != ("flip_fraction:variant=saloss", "delete")]

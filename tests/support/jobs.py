@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from faithbench.data.dataset import load_dataset
 from faithbench.explainers.selection import find_explainers
 from faithbench.metrics.registry import find_metrics
+from faithbench.models.session import Session
+from faithbench.run import loop
 from faithbench.run.job import Job
 from tests.support.builders import make_task, put
 
@@ -42,6 +48,20 @@ def make_job(folder: Path, model: Any) -> Job:
         seeds=1,
         chunk=3,
     )
+
+
+@contextmanager
+def watched_sessions() -> Iterator[list[Session]]:
+    """Collect the sessions that runs open while inside, in the order they are opened."""
+    opened: list[Session] = []
+
+    def watched(*arguments: Any) -> Session:
+        opened.append(Session(*arguments))
+        return opened[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "Session", watched)
+        yield opened
 
 
 def quiet(_what: str, _done: int, _total: int) -> None:

@@ -33,7 +33,7 @@ def test_every_built_in_keeps_the_rules(name: str) -> None:
 class Faulty:
     fault: str = "none"
 
-    def __call__(self, model, batch):
+    def __call__(self, session, batch):
         scores = batch.ids.double()
         if self.fault == "shape":
             return scores[:, 1:]
@@ -44,13 +44,13 @@ class Faulty:
         if self.fault == "batch":
             return scores / scores.sum()
         if self.fault == "hook":
-            model.network.register_forward_hook(lambda *_: None)
+            session.model.network.register_forward_hook(lambda *_: None)
         if self.fault == "train":
-            model.network.train()
+            session.model.network.train()
         if self.fault == "weights":
-            next(model.network.parameters()).data.mul_(1.001)
+            next(session.model.network.parameters()).data.mul_(1.001)
         if self.fault == "grad":
-            model.network.requires_grad_(True)
+            session.model.network.requires_grad_(True)
         return scores
 
 
@@ -81,7 +81,7 @@ def test_settings_must_be_plain() -> None:
     class Odd:
         sizes: tuple[int, ...] = (1, 2)
 
-        def __call__(self, model, batch):
+        def __call__(self, session, batch):
             return batch.ids.double()
 
     with pytest.raises(AssertionError, match="survive JSON"):

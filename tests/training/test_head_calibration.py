@@ -26,6 +26,7 @@ from faithbench.models.encoding import collate, encode
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model, build_model
 from faithbench.models.predictions import predictions
+from faithbench.models.session import Session
 from faithbench.run.attribute import attribute
 from faithbench.run.score import score
 from faithbench.training.head_calibration import PAPER, XI_POSITIONAL, XI_SYNTACTIC, calibrate
@@ -162,7 +163,7 @@ def run_aopc(model: Model, thresholds: str) -> float:
         batch = collate(model, [encoding], [full.target], [0])
         (scored,) = score(
             engine,
-            attribute(model, chosen, batch),
+            attribute(Session(model), chosen, batch),
             [full.log_probability],
             [METRICS["aopc"]],
             "mask",

@@ -129,9 +129,7 @@ def test_strongest_keys_are_words(architecture: str, tiny_model: Any, batch_of: 
     model = tiny_model(architecture)
     texts = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]
     encodings = list(batch_of(model, texts).encodings)
-    before = model.meter.total
     found = strongest_keys(model, encodings)
-    assert model.meter.since(before).forwards == 3
     for text, encoding, targets in zip(texts, encodings, found, strict=True):
         n = len(encoding.ids)
         assert targets.shape == (2, 4, n)

@@ -12,8 +12,7 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch
 from faithbench.models.encoding import inputs_of
-from faithbench.models.model import Model
-from faithbench.models.shared_passes import shared
+from faithbench.models.session import Session
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -38,9 +37,9 @@ class Capture:
     position: torch.Tensor
 
 
-def capture(model: Model, batch: Batch) -> Capture:
+def capture(session: Session, batch: Batch) -> Capture:
     """Return the pass of a batch, shared by all explainers that read it."""
-    return shared(model, batch, "capture", lambda: run_capture(model.eager(), batch))
+    return session.share(batch, "capture", lambda: run_capture(session.model.eager(), batch))
 
 
 def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:

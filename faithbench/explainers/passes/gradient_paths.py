@@ -12,8 +12,8 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch
 from faithbench.explainers.passes.capture import embedding_leaf
 from faithbench.models.encoding import inputs_of
-from faithbench.models.engine import engine_of
 from faithbench.models.model import Model
+from faithbench.models.session import Session
 
 Baseline = Literal["zero", "pad", "mask"]
 Point = tuple[int, int]
@@ -46,7 +46,7 @@ def baseline_embeddings(model: Model, batch: Batch, kind: str) -> torch.Tensor:
 
 
 def sum_gradients(
-    model: Model,
+    session: Session,
     batch: Batch,
     count: int,
     place: Callable[[Sequence[Point]], torch.Tensor],
@@ -58,8 +58,8 @@ def sum_gradients(
     gradients add. Points of all examples of one length share passes of at most TOKENS tokens:
     without padding there is no mask, and attention is quicker.
     """
-    network, lean = model.network, engine_of(model).differentiable
-    total = torch.zeros_like(embed(model, batch.ids))
+    network, lean = session.model.network, session.engine.differentiable
+    total = torch.zeros_like(embed(session.model, batch.ids))
     for size, examples in _by_length(batch).items():
         points = [(row, step) for row in examples for step in range(count)]
         chunk = max(1, TOKENS // size)
@@ -73,7 +73,7 @@ def sum_gradients(
                 )
                 chosen = logits.gather(1, batch.targets[rows, None]).sum()
                 (gradient,) = torch.autograd.grad(chosen, leaf[0])
-            model.meter.charge(forwards=len(part), backwards=len(part))
+            session.meter.charge(forwards=len(part), backwards=len(part))
             padded = F.pad(gradient, (0, 0, 0, total.shape[1] - size))
             total = total.index_add(0, rows, weigh(part, padded))
     return total
@@ -87,13 +87,13 @@ def _by_length(batch: Batch) -> dict[int, list[int]]:
     return groups
 
 
-def target_logits(model: Model, batch: Batch, embeddings: torch.Tensor) -> torch.Tensor:
+def target_logits(session: Session, batch: Batch, embeddings: torch.Tensor) -> torch.Tensor:
     """Return the target's logit of each example at the given embeddings."""
-    network = model.network
+    network = session.model.network
     with torch.no_grad(), embedding_leaf(network, embeddings):
         logits = network(**inputs_of(network, batch.ids, batch.types, batch.attention))[
             batch.output
         ]
-    model.meter.charge(forwards=len(batch.ids))
+    session.meter.charge(forwards=len(batch.ids))
     found: torch.Tensor = logits.gather(1, batch.targets[:, None]).squeeze(1)
     return found

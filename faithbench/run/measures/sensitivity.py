@@ -23,7 +23,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch, Ints
 from faithbench.explainers.protocol import Explainer
 from faithbench.models.model import Model
-from faithbench.models.shared_passes import release
+from faithbench.models.session import Session
 from faithbench.run.attribute import explain
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def max_sensitivity(
             f"max_sensitivity: asked for {samples} samples of radius {radius}; "
             "give at least 1, and a radius of 0 or more"
         )
-    asked = _Asked(*perturbed_words(model, batch, radius, samples), explainer, batch)
+    grown, ids = perturbed_words(model, batch, radius, samples)
+    asked = _Asked(Session(grown), ids, explainer, batch)
     found = sensitivity_max(
         asked.scores,
         batch.ids,
@@ -125,7 +126,7 @@ def perturbed_words(
 class _Asked:
     """What captum asks for: an input's perturbed copies, sample after sample, and their scores."""
 
-    model: Model
+    session: Session
     ids: torch.Tensor
     explainer: Explainer
     batch: Batch
@@ -142,8 +143,8 @@ class _Asked:
         ids = inputs[0] if isinstance(inputs, tuple) else inputs
         part = _with_ids(self.batch, ids)
         with torch.enable_grad():  # captum calls without
-            found = explain(self.explainer, self.model, part).detach().double()
-        release(self.model)
+            found = explain(self.session, self.explainer, part).detach().double()
+        self.session.drop_passes()
         known = found.masked_fill(~part.erasable.to(found.device), 0)
         if self.scored is None:  # captum begins with the input as it is
             self.scored = (known != 0).any(dim=1).tolist()

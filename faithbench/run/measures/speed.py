@@ -20,9 +20,7 @@ import torch
 from faithbench.core.types import Encoding, Target
 from faithbench.explainers.protocol import Explainer
 from faithbench.models.encoding import collate
-from faithbench.models.engine import engine_of
-from faithbench.models.model import Model
-from faithbench.models.shared_passes import release
+from faithbench.models.session import Session
 from faithbench.models.windows import parts_of
 from faithbench.run.attribute import explain, seed_of
 from faithbench.stats.summaries import bootstrap
@@ -51,7 +49,7 @@ class Alone:
 
 
 def measure_alone(
-    model: Model,
+    session: Session,
     explainer: Explainer,
     encodings: Sequence[Encoding],
     targets: Sequence[Target],
@@ -59,31 +57,28 @@ def measure_alone(
 ) -> Alone:
     """Explain examples one at a time, each from scratch: nothing that others made is reused."""
     calls = [
-        partial(_timed, model, explainer, encoding, target, seed)
+        partial(_timed, session, explainer, encoding, target, seed)
         for encoding, target in zip(encodings, targets, strict=True)
     ]
     calls[0]()  # first calls build copies and kernels
-    found = [with_peak(call, model.device) for call in calls]
+    found = [with_peak(call, session.model.device) for call in calls]
     peaks = [peak for _, peak in found if peak is not None]
     return Alone(tuple(seconds for seconds, _ in found), max(peaks, default=None))
 
 
 def _timed(
-    model: Model, explainer: Explainer, encoding: Encoding, target: Target, seed: int
+    session: Session, explainer: Explainer, encoding: Encoding, target: Target, seed: int
 ) -> float:
     parts = parts_of(encoding)
     seeds = [seed_of(seed, encoding.example.id)] * len(parts)
-    batch = collate(model, parts, [target] * len(parts), seeds)
-    release(model)
-    engine_of(model).forget()
-    if model.device.type == "cuda":
-        torch.cuda.synchronize(model.device)
+    batch = collate(session.model, parts, [target] * len(parts), seeds)
+    session.clear()
+    session.synchronise()
     start = time.perf_counter()
-    explain(explainer, model, batch)
-    if model.device.type == "cuda":
-        torch.cuda.synchronize(model.device)
+    explain(session, explainer, batch)
+    session.synchronise()
     elapsed = time.perf_counter() - start
-    release(model)
+    session.drop_passes()
     return elapsed
 
 

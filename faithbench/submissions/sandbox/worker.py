@@ -67,14 +67,14 @@ def _load(order: Request) -> tuple[Model, list[Encoding]]:
 def _explained(order: Request, model: Model, encodings: list[Encoding]) -> Iterator[Answer]:
     """Import the explainer, and explain the examples, those of like length together."""
     from faithbench.models.encoding import collate
-    from faithbench.models.engine import engine_of
-    from faithbench.models.shared_passes import release
+    from faithbench.models.session import Session
     from faithbench.run.attribute import attribute, seed_of
     from faithbench.run.job import is_stochastic
 
     chosen = _chosen(order)
     if check := getattr(chosen.explainer, "check", None):
         check(model, encodings)
+    session = Session(model)
     seeds = order.seeds if is_stochastic(chosen.explainer) else order.seeds[:1]
     targets = {one.id: one.target for one in order.examples}
     by_length = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
@@ -85,9 +85,8 @@ def _explained(order: Request, model: Model, encodings: list[Encoding]) -> Itera
         for seed in seeds:
             own = [seed_of(seed, name) for name in ids]
             batch = collate(model, part, [targets[name] for name in ids], own)
-            found.append([one.scores.tolist() for one in attribute(model, chosen, batch)])
-        release(model)
-        engine_of(model).forget()
+            found.append([one.scores.tolist() for one in attribute(session, chosen, batch)])
+        session.clear()
         for name, *scores in zip(ids, *found, strict=True):
             yield {"id": name, "scores": scores}
 

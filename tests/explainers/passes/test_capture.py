@@ -14,7 +14,7 @@ from faithbench.core.types import Batch
 from faithbench.explainers.passes.capture import Capture, capture, readable, run_capture
 from faithbench.models.meter import Cost
 from faithbench.models.model import Model, build_model
-from faithbench.models.shared_passes import release
+from faithbench.models.session import Session
 
 TEXTS = ["good film", "the plot is not very dull, and not great", "bad"]
 TARGETS = [0, 1, 1]
@@ -56,7 +56,7 @@ def test_values_are_those_of_a_plain_pass(model: Model, batch: Batch, seen: Capt
 
 def test_embedding_gradients_by_autograd(model: Model, batch: Batch, seen: Capture) -> None:
     leaf = seen.embeddings.clone().requires_grad_()
-    (expected,) = torch.autograd.grad(target_logits(model, batch, leaf).sum(), leaf)
+    (expected,) = torch.autograd.grad(target_logits(Session(model), batch, leaf).sum(), leaf)
     assert_close(seen.embedding_gradients, expected)
     assert seen.embedding_gradients[0, 4:].abs().max() == 0, "padding has no gradient"
 
@@ -64,8 +64,8 @@ def test_embedding_gradients_by_autograd(model: Model, batch: Batch, seen: Captu
 def test_embedding_gradients_by_differences(model: Model, batch: Batch, seen: Capture) -> None:
     direction, step = random_like(seen.embeddings), 1e-5
     with torch.no_grad():
-        ahead = target_logits(model, batch, seen.embeddings + step * direction)
-        behind = target_logits(model, batch, seen.embeddings - step * direction)
+        ahead = target_logits(Session(model), batch, seen.embeddings + step * direction)
+        behind = target_logits(Session(model), batch, seen.embeddings - step * direction)
     slope = (seen.embedding_gradients * direction).sum(dim=(1, 2))
     assert slope.abs().min() > 1e-2
     torch.testing.assert_close(slope, (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-8)
@@ -83,7 +83,7 @@ def test_hidden_gradients_by_differences(
     for shift in (step, -step):
         handle = module.register_forward_hook(lambda *a, s=shift: a[2] + s * direction)
         with torch.no_grad():
-            found.append(target_logits(model, batch, seen.embeddings))
+            found.append(target_logits(Session(model), batch, seen.embeddings))
         handle.remove()
     slope = (seen.hidden_gradients[block] * direction).sum(dim=(1, 2))
     assert slope.abs().max() > 1e-2
@@ -134,55 +134,60 @@ def test_position_is_the_token_that_the_classifier_reads(
 
 
 def test_a_second_reader_shares_the_pass_and_pays_for_it(model: Model, batch: Batch) -> None:
-    release(model)
-    start = model.meter.total
+    session = Session(model)
+    session.drop_passes()
+    start = session.meter.total
     clock = time.perf_counter()
-    first = capture(model, batch)
+    first = capture(session, batch)
     elapsed = time.perf_counter() - clock
-    assert model.meter.since(start) == Cost(forwards=3, backwards=3, passes=1)
-    middle = model.meter.total
-    assert capture(model, batch) is first
-    paid = model.meter.since(middle)
+    assert session.meter.since(start) == Cost(forwards=3, backwards=3, passes=1)
+    middle = session.meter.total
+    assert capture(session, batch) is first
+    paid = session.meter.since(middle)
     assert (paid.forwards, paid.backwards, paid.passes) == (3, 3, 1)
     assert 0 < paid.shared_seconds <= elapsed
-    release(model)
-    before = model.meter.total
-    again = capture(model, batch)
+    session.drop_passes()
+    before = session.meter.total
+    again = capture(session, batch)
     assert again is not first
-    assert model.meter.since(before) == Cost(forwards=3, backwards=3, passes=1)
+    assert session.meter.since(before) == Cost(forwards=3, backwards=3, passes=1)
     assert_close(again.embedding_gradients, first.embedding_gradients)
-    release(model)
-    release(model)  # once too often does no harm
+    session.drop_passes()
+    session.drop_passes()  # once too often does no harm
 
 
 def test_another_batch_is_another_pass(model: Model, batch: Batch, batch_of) -> None:
-    first = capture(model, batch)
+    session = Session(model)
+    first = capture(session, batch)
     other = batch_of(model, TEXTS, [1 - target for target in TARGETS])
-    assert_close(capture(model, other).embeddings, first.embeddings)
-    assert (capture(model, other).embedding_gradients - first.embedding_gradients).abs().max() > 0.1
-    assert capture(model, batch) is first, "passes are held until they are released"
-    release(model)
+    assert_close(capture(session, other).embeddings, first.embeddings)
+    assert (
+        capture(session, other).embedding_gradients - first.embedding_gradients
+    ).abs().max() > 0.1
+    assert capture(session, batch) is first, "passes are held until they are released"
+    session.drop_passes()
 
 
 def test_a_shared_pass_keeps_its_batch(model: Model, batch_of) -> None:
     """A freed batch's place in memory, and so its id, is soon another's."""
     batch = batch_of(model, TEXTS, TARGETS)
     held = weakref.ref(batch)
-    capture(model, batch)
+    session = Session(model)
+    capture(session, batch)
     del batch
     assert held() is not None
-    release(model)
+    session.drop_passes()
     assert held() is None
 
 
 def test_models_do_not_share_with_each_other(model: Model, tokenizer, batch: Batch) -> None:
-    other = build_model("other", model.network, tokenizer, labels=model.labels)
-    first, second = capture(model, batch), capture(other, batch)
+    other = Session(build_model("other", model.network, tokenizer, labels=model.labels))
+    session = Session(model)
+    first, second = capture(session, batch), capture(other, batch)
     assert first is not second
-    assert capture(model, batch) is first and capture(other, batch) is second
-    release(model)
+    assert capture(session, batch) is first and capture(other, batch) is second
+    session.drop_passes()
     assert capture(other, batch) is second
-    release(other)
 
 
 def test_the_network_is_left_as_it_was(model: Model, batch: Batch) -> None:

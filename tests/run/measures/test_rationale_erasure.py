@@ -15,7 +15,7 @@ from faithbench.data.rationales import rationale_tokens
 from faithbench.explainers.selection import find_explainers
 from faithbench.metrics.registry import find_metrics
 from faithbench.models.encoding import encode
-from faithbench.models.engine import engine_of
+from faithbench.models.engine import Engine
 from faithbench.run.job import Job
 from faithbench.run.loop import run
 from faithbench.run.measures.rationale_erasure import right_without_rationale
@@ -48,7 +48,7 @@ def quiet(*_: object) -> None:
 def test_labels_found_without_the_rationale(job: Job) -> None:
     """Token by token: the marked ones replaced by [MASK], and the network asked."""
     encodings = [encode(job.model, example, "text") for example in job.data.examples]
-    found = right_without_rationale(job, engine_of(job.model), encodings)
+    found = right_without_rationale(job, Engine(job.model), encodings)
     mask = job.model.tokenizer.mask_token_id
     for i, encoding in enumerate(encodings):
         if i % 3 == 0:
@@ -61,7 +61,7 @@ def test_labels_found_without_the_rationale(job: Job) -> None:
     kept = [answer for answer in found if answer is not None]
     assert len(set(kept)) == 2, "a test of one answer would be none"
     other = replace(job, metrics=find_metrics("aopc"))
-    assert right_without_rationale(other, engine_of(job.model), encodings) == [None] * 30
+    assert right_without_rationale(other, Engine(job.model), encodings) == [None] * 30
 
 
 def test_a_sample_is_shaken_and_the_record_says_so(job: Job) -> None:

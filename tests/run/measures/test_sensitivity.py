@@ -21,8 +21,8 @@ from faithbench.explainers.perturbation import LeaveOneOut, Occlusion
 from faithbench.explainers.registry import EXPLAINERS
 from faithbench.explainers.selection import find_explainers
 from faithbench.models.encoding import collate, encode
-from faithbench.models.engine import engine_of
 from faithbench.models.model import Model, build_model
+from faithbench.models.session import Session
 from faithbench.run.measures import sensitivity
 from faithbench.run.measures.sensitivity import draw_perturbations, max_sensitivity
 
@@ -129,7 +129,7 @@ def test_what_does_not_look_at_the_network_does_not_move(tiny_model, batch_of, e
 class Zero:
     """Score 0 where tokens may be erased, and nonsense elsewhere."""
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         scores = torch.full(batch.ids.shape, torch.nan, dtype=torch.float64)
         return scores.masked_fill(batch.erasable, 0)
 
@@ -228,8 +228,8 @@ class Failing:
 
     calls: list[int]
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
-        scores = Occlusion()(model, batch) + InputXGradient()(model, batch)
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
+        scores = Occlusion()(session, batch) + InputXGradient()(session, batch)
         self.calls.append(1)
         if len(self.calls) > 1:
             raise RuntimeError("no more")
@@ -242,7 +242,7 @@ def state(model: Model, batch: Batch) -> list[Any]:
     return [
         [p.clone() for p in network.parameters()],
         [b.clone() for b in network.buffers()],
-        [Occlusion()(model, batch), InputXGradient()(model, batch)],
+        [Occlusion()(Session(model), batch), InputXGradient()(Session(model), batch)],
         [torch.tensor([id(p) for p in network.parameters()])],
         [torch.tensor([len(m._forward_hooks) + len(m._forward_pre_hooks)
                        for m in network.modules()])],
@@ -256,20 +256,21 @@ def test_the_model_is_as_before_bit_for_bit(tiny_model, batch_of, fails: bool, d
     model = tiny_model("bert", 2, dtype)
     batch = batch_of(model, TEXTS)
     before = state(model, batch)
-    engine = engine_of(model)
-    known, spent = dict(engine._known), model.meter.total
+    session = Session(model)
+    engine = session.engine
+    known, spent = dict(engine._known), session.meter.total
     if fails:
         with pytest.raises(RuntimeError, match="no more"):
             max_sensitivity(model, Failing([]), batch)
     else:
         max_sensitivity(model, Occlusion(), batch)
         max_sensitivity(model, InputXGradient(), batch)
-    assert model.meter.total == spent
-    assert engine_of(model) is engine and engine._known.keys() == known.keys()
+    assert session.meter.total == spent
+    assert session.engine is engine and engine._known.keys() == known.keys()
     for was, now in zip(before, state(model, batch), strict=True):
         assert all(torch.equal(a, b) for a, b in zip(was, now, strict=True))
     engine.forget()  # and what is computed anew is the same again
-    assert torch.equal(Occlusion()(model, batch), before[2][0])
+    assert torch.equal(Occlusion()(session, batch), before[2][0])
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,7 @@ class Infinite:
 
     calls: list[int]
 
-    def __call__(self, model: Model, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         self.calls.append(1)
         return torch.full(batch.ids.shape, 1.0 if len(self.calls) == 1 else torch.inf)
 

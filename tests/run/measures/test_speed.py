@@ -11,7 +11,7 @@ import torch
 from faithbench.core.types import Batch, Encoding, Example
 from faithbench.explainers.gradient import InputXGradient
 from faithbench.models.encoding import encode
-from faithbench.models.shared_passes import shared
+from faithbench.models.session import Session
 from faithbench.run.job import sample_by_length
 from faithbench.run.measures import speed as memory
 from faithbench.run.measures.speed import Alone, measure_alone, with_peak
@@ -45,9 +45,9 @@ def test_median_and_interval() -> None:
 class Slow:
     """Counts its calls, and reads a pass that others could have made."""
 
-    def __call__(self, model: Any, batch: Batch) -> torch.Tensor:
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         assert len(batch.ids) == 1, "one example at a time"
-        shared(model, batch, "costly", lambda: CALLS.append(batch.encodings[0].example.id))
+        session.share(batch, "costly", lambda: CALLS.append(batch.encodings[0].example.id))
         return torch.zeros(batch.ids.shape)
 
 
@@ -58,7 +58,7 @@ def test_each_example_is_explained_once_from_scratch(tiny_model: Any) -> None:
     model = tiny_model()
     CALLS.clear()
     sample = encoded(model, "good", "dull film", "a very good film")
-    speed = measure_alone(model, Slow(), sample, [0, 1, 0], seed=0)
+    speed = measure_alone(Session(model), Slow(), sample, [0, 1, 0], seed=0)
     assert CALLS == ["e0", "e0", "e1", "e2"]  # the first one twice: once to warm up
     assert len(speed.seconds) == 3 and all(s > 0 for s in speed.seconds)
 
@@ -66,9 +66,10 @@ def test_each_example_is_explained_once_from_scratch(tiny_model: Any) -> None:
 def test_who_ran_before_changes_no_count(tiny_model: Any) -> None:
     model = tiny_model()
     sample = encoded(model, "good film", "dull")
-    before = model.meter.total
-    measure_alone(model, InputXGradient(), sample, [0, 0], seed=0)
-    cost = model.meter.since(before)
+    session = Session(model)
+    before = session.meter.total
+    measure_alone(session, InputXGradient(), sample, [0, 0], seed=0)
+    cost = session.meter.since(before)
     assert (cost.forwards, cost.backwards, cost.shared_seconds) == (3, 3, pytest.approx(0))
 
 
