@@ -27,7 +27,9 @@ def test_captum_agrees_with_ours(tiny_model, batch_of, name: str, ours) -> None:
     (chosen,) = find_explainers(name)
     theirs = chosen.explainer(Session(model), batch)
     real = batch.attention.bool()
-    np.testing.assert_allclose(theirs[real].numpy(), ours(model, batch)[real].numpy(), atol=1e-9)
+    np.testing.assert_allclose(
+        theirs[real].numpy(), ours(Session(model), batch)[real].numpy(), atol=1e-9
+    )
 
 
 def test_names_and_settings(tiny_model) -> None:

@@ -234,10 +234,10 @@ def test_the_difference_is_that_of_the_plain_network(
 
 def test_float32_agrees_with_float64(tiny_model: Any, batch_of: Any) -> None:
     narrow, wide = tiny_model("bert", 2, torch.float32), tiny_model("bert", 2, torch.float64)
-    found = deep_lift(narrow, batch_of(narrow, TEXTS, [0, 1, 1]))
+    found = deep_lift(Session(narrow), batch_of(narrow, TEXTS, [0, 1, 1]))
     assert found.scores.dtype == torch.float32
     assert found.gap.abs().max() < 1e-6
-    expected = deep_lift(wide, batch_of(wide, TEXTS, [0, 1, 1]))
+    expected = deep_lift(Session(wide), batch_of(wide, TEXTS, [0, 1, 1]))
     torch.testing.assert_close(found.scores.double(), expected.scores, rtol=0, atol=1e-6)
 
 

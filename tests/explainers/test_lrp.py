@@ -363,7 +363,7 @@ def test_padding_scores_nothing(tiny_model: Any, batch_of: Any) -> None:
 
 def test_float32_agrees_with_float64(tiny_model: Any, batch_of: Any) -> None:
     narrow, wide = tiny_model("bert", 2, torch.float32), tiny_model("bert", 2, torch.float64)
-    found = AttnLrp()(narrow, batch_of(narrow, TEXTS, [0, 1, 1]))
+    found = AttnLrp()(Session(narrow), batch_of(narrow, TEXTS, [0, 1, 1]))
     assert found.dtype == torch.float32
-    expected = AttnLrp()(wide, batch_of(wide, TEXTS, [0, 1, 1]))
+    expected = AttnLrp()(Session(wide), batch_of(wide, TEXTS, [0, 1, 1]))
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-6)

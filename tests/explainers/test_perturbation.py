@@ -211,9 +211,9 @@ def test_rows_are_asked_in_one_call_and_counted(
     session.clear()
     calls, ask = [], Engine.log_probabilities
 
-    def spy(self: Engine, rows: Any, head: str = "logits") -> Any:
+    def spy(self: Engine, rows: Any, output: str = "logits") -> Any:
         calls.append(len(rows))
-        return ask(self, rows, head)
+        return ask(self, rows, output)
 
     monkeypatch.setattr(Engine, "log_probabilities", spy)
     before = session.meter.total

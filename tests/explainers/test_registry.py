@@ -151,7 +151,7 @@ def test_entry(name: str) -> None:
     assert (chosen.package, chosen.version) == ("faithbench", version("faithbench"))
     settings = json.loads(json.dumps(chosen.settings, allow_nan=False))
     assert kind(**settings) == default
-    assert list(inspect.signature(kind.__call__).parameters) == ["self", "model", "batch"]
+    assert list(inspect.signature(kind.__call__).parameters) == ["self", "session", "batch"]
     assert getattr(kind, "needs_rationale", False) == entry.needs_rationale
 
 

@@ -109,9 +109,9 @@ def test_all_rows_go_in_one_call(
     batch = batch_of(model, [LONG, LONG + " plot", "good film"])
     calls, answer = [], Engine.log_probabilities
 
-    def spy(self: Engine, rows: Any, head: str = "logits") -> Any:
+    def spy(self: Engine, rows: Any, output: str = "logits") -> Any:
         calls.append(len(rows))
-        return answer(self, rows, head)
+        return answer(self, rows, output)
 
     monkeypatch.setattr(Engine, "log_probabilities", spy)
     session = Session(model)

@@ -159,16 +159,16 @@ def test_a_shared_pass_is_charged_to_each_reader(
         return run(*args)
 
     monkeypatch.setattr(capturing, "run_capture", slow)
-    model = tiny_model("bert")
-    batch = batch_of(model, TEXTS)
+    session = Session(tiny_model("bert"))
+    batch = batch_of(session.model, TEXTS)
 
     def read(own: Batch) -> torch.Tensor:
-        seen = capture(Session(model), own)
+        seen = capture(session, own)
         now[0] += 3.0
         return seen.attentions[-1][:, 0, 0]
 
     for _ in range(3):
-        found = attribute(Session(model), made(read), batch)
+        found = attribute(session, made(read), batch)
         assert [a.seconds for a in found] == [3.0, 3.0, 3.0]
         assert [(a.forwards, a.backwards) for a in found] == [(1, 1)] * 3
     assert now[0] == 6.0 + 3 * 3.0

@@ -56,7 +56,7 @@ def test_values_are_those_of_a_plain_pass(model: Model, batch: Batch, seen: Capt
 
 def test_embedding_gradients_by_autograd(model: Model, batch: Batch, seen: Capture) -> None:
     leaf = seen.embeddings.clone().requires_grad_()
-    (expected,) = torch.autograd.grad(target_logits(Session(model), batch, leaf).sum(), leaf)
+    (expected,) = torch.autograd.grad(target_logits(model, batch, leaf).sum(), leaf)
     assert_close(seen.embedding_gradients, expected)
     assert seen.embedding_gradients[0, 4:].abs().max() == 0, "padding has no gradient"
 
@@ -64,8 +64,8 @@ def test_embedding_gradients_by_autograd(model: Model, batch: Batch, seen: Captu
 def test_embedding_gradients_by_differences(model: Model, batch: Batch, seen: Capture) -> None:
     direction, step = random_like(seen.embeddings), 1e-5
     with torch.no_grad():
-        ahead = target_logits(Session(model), batch, seen.embeddings + step * direction)
-        behind = target_logits(Session(model), batch, seen.embeddings - step * direction)
+        ahead = target_logits(model, batch, seen.embeddings + step * direction)
+        behind = target_logits(model, batch, seen.embeddings - step * direction)
     slope = (seen.embedding_gradients * direction).sum(dim=(1, 2))
     assert slope.abs().min() > 1e-2
     torch.testing.assert_close(slope, (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-8)
@@ -83,7 +83,7 @@ def test_hidden_gradients_by_differences(
     for shift in (step, -step):
         handle = module.register_forward_hook(lambda *a, s=shift: a[2] + s * direction)
         with torch.no_grad():
-            found.append(target_logits(Session(model), batch, seen.embeddings))
+            found.append(target_logits(model, batch, seen.embeddings))
         handle.remove()
     slope = (seen.hidden_gradients[block] * direction).sum(dim=(1, 2))
     assert slope.abs().max() > 1e-2
