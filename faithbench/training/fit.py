@@ -17,7 +17,7 @@ from faithbench.models.evaluation import ANSWER_SCORES, CLASS_SCORES, evaluate
 from faithbench.models.model import Model
 from faithbench.training.base import find_base, settle, start_model
 from faithbench.training.card import card_facts, check_same_run, finish_card
-from faithbench.training.lessons import TrainingItem, TrainingSet, batches, make_lesson, schedule
+from faithbench.training.items import TrainingItem, TrainingSet, batches, make_lesson, schedule
 from faithbench.training.recipe import Recipe, Splits
 from faithbench.training.saving import (
     TrainingState,

@@ -11,7 +11,7 @@ from faithbench.core.types import Answer, Encoding, Example
 from faithbench.data.dataset import Dataset
 from faithbench.models.encoding import encode
 from faithbench.testing import tiny
-from faithbench.training.lessons import (
+from faithbench.training.items import (
     TrainingItem,
     answer_tokens,
     batches,
