@@ -66,6 +66,9 @@ def train(
         str | None,
         typer.Option(help="Validation metric for early stopping (default: the task's usual one)."),
     ] = None,
+    objective: Annotated[
+        str, typer.Option(help="Loss to minimise, as name or name:key=value.")
+    ] = "cross-entropy",
 ) -> None:
     """Fine-tune an encoder on a task; a killed training continues."""
     from faithbench.cli.display import progress_on
@@ -84,6 +87,7 @@ def train(
         recipe = Recipe(
             seed=seed,
             method="lora" if lora else "full",
+            objective=objective,
             metric=metric or usual_metric(the_task),
             epochs=epochs,
             patience=patience,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from faithbench.core.errors import FaithbenchError
 
 
-def parse_explainers(text: str) -> list[tuple[str, dict[str, str]]]:
-    """Split the list; a part with `=` and no name belongs to the explainer before it."""
+def parse_explainers(text: str, noun: str = "explainer") -> list[tuple[str, dict[str, str]]]:
+    """Split the list; a part with `=` and no name belongs to the name before it."""
     found: list[tuple[str, dict[str, str]]] = []
     for part in (p.strip() for p in text.split(",")):
         name, setting = _split(part)
@@ -15,7 +15,7 @@ def parse_explainers(text: str) -> list[tuple[str, dict[str, str]]]:
         if setting:
             key, equals, value = setting.partition("=")
             if not found:
-                raise FaithbenchError(f"setting {setting!r} has no explainer; write name:{setting}")
+                raise FaithbenchError(f"setting {setting!r} has no {noun}; write name:{setting}")
             if not equals:
                 raise FaithbenchError(
                     f"setting {setting!r} of {found[-1][0]!r} has no value; write {key}=value"

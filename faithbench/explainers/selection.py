@@ -143,16 +143,15 @@ def _expand(
     return found
 
 
-def configure(name: str, kind: type[Any], settings: dict[str, str]) -> Explainer:
-    """Build an explainer from text settings, each read as its default's type."""
+def configure(name: str, kind: type[Any], settings: dict[str, str]) -> Any:
+    """Build an explainer or objective from text settings, each read as its default's type."""
     defaults = asdict(kind())
     values: dict[str, bool | int | float | str] = {}
     for key, text in settings.items():
         if key not in defaults:
             raise unknown(f"setting of {name}", key, defaults or ["(it has none)"])
         values[key] = _read(name, key, text, type(defaults[key]))
-    explainer: Explainer = kind(**values)
-    return explainer
+    return kind(**values)
 
 
 def _read(name: str, key: str, text: str, kind: type[Any]) -> bool | int | float | str:

@@ -14,14 +14,21 @@ from faithbench.data.dataset import Dataset
 from faithbench.models.evaluation import answer_scores, class_scores, evaluate
 from faithbench.models.model import load_model
 from faithbench.training.base import Base
+from faithbench.training.objectives import SelectedObjective
 from faithbench.training.recipe import Recipe, Splits
 from faithbench.training.saving import forget_checkpoint
 
 _NOTE = "run.json"
 
 
-def card_facts(splits: Splits, recipe: Recipe, base: Base) -> dict[str, Any]:
-    """Return what is known before the first step."""
+def card_facts(
+    splits: Splits, recipe: Recipe, objective: SelectedObjective, base: Base
+) -> dict[str, Any]:
+    """Return the part of a card that is known before the first step.
+
+    Two trainings with equal facts end with equal weights, so this is also what a killed run must
+    share with the one that continues it.
+    """
     task = splits.train.task
     return {
         "task": task.name,
@@ -30,12 +37,24 @@ def card_facts(splits: Splits, recipe: Recipe, base: Base) -> dict[str, Any]:
         "labels": list(task.labels),
         "base": base.name,
         "base_sha256": base.sha256,
-        "recipe": json.loads(json.dumps(asdict(recipe))),
+        "recipe": _recipe_facts(recipe, objective),
         "data": {
             name: {"source": d.source, "split": d.split, "n": len(d.examples), "sha256": d.sha256}
             for name, d in vars(splits).items()
         },
     }
+
+
+def _recipe_facts(recipe: Recipe, objective: SelectedObjective) -> dict[str, Any]:
+    """Return the settings of a training as JSON has them."""
+    facts: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))
+    # Cards of models trained before there was a choice do not name cross-entropy: stay like them.
+    del facts["objective"]
+    if not objective.is_default:
+        facts["objective"] = {"name": objective.name, "settings": objective.settings}
+        if objective.package:
+            facts["objective"]["package"] = objective.package
+    return facts
 
 
 def check_same_run(facts: dict[str, Any], out: Path) -> None:

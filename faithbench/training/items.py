@@ -1,4 +1,4 @@
-"""From examples to training batches: what is asked of each, in which order, with what weight."""
+"""From the examples of a split to training batches: targets, class weights and order."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Encoding, Example, Progress, Span
+from faithbench.core.types import Answer, Encoding, Example, Progress, Span
 from faithbench.data.dataset import Dataset
 from faithbench.data.rationales import overlaps
 from faithbench.data.sentences import sentence_spans
-from faithbench.models.encoding import encode
+from faithbench.models.encoding import encode, pad_rows
 from faithbench.models.model import Model
 from faithbench.training.recipe import Recipe
 
 UNBALANCED = 1.5
-"""Classes are weighted once the largest has more than so many times the smallest's rows."""
+"""Classes are weighted once the largest has more than this many times the smallest's rows."""
+
+_POOL = 50
+"""Batches whose items are sorted by length together."""
 
 
 @dataclass(frozen=True)
 class TrainingItem:
-    """One example and what its outputs should be: a class, or a start and an end position."""
+    """One example and its targets: a class, or the first and last token of an answer."""
 
     encoding: Encoding
     targets: tuple[int, ...]
@@ -32,14 +36,33 @@ class TrainingItem:
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """The items of a split, their classes' weights, and how many questions gave no item."""
+    """The items of a split, the weights of its classes, and the number of questions left out.
+
+    `weights` is None for balanced classes and for questions; `left_out` counts by reason.
+    """
 
     items: tuple[TrainingItem, ...]
     weights: tuple[float, ...] | None
     left_out: dict[str, int]
 
 
-def make_lesson(
+@dataclass(frozen=True, eq=False)
+class TrainingBatch:
+    """The items of one optimizer step, padded on the right; tensors have one row per item.
+
+    `attention` is 0 at padding. `targets` has one column per output of the model, and
+    `class_weights` one entry per class.
+    """
+
+    items: tuple[TrainingItem, ...]
+    ids: torch.Tensor
+    types: torch.Tensor
+    attention: torch.Tensor
+    targets: torch.Tensor
+    class_weights: torch.Tensor | None
+
+
+def make_training_set(
     model: Model,
     data: Dataset,
     progress: Progress,
@@ -47,19 +70,19 @@ def make_lesson(
     *,
     alone: bool = False,
 ) -> TrainingSet:
-    """Encode a split; questions whose answer is cut off or splits a token are left out."""
-    reaches = () if data.task.kind == "qa" else excerpts
-    examples = list(with_excerpts(data.examples, reaches, alone=alone and bool(reaches)))
+    """Encode a split; leave out questions whose answer is cut off or splits a token."""
     asks = len(model.outputs) > 1
+    reaches = () if asks else excerpts
+    examples = list(with_excerpts(data.examples, reaches, alone=alone and bool(reaches)))
     items: list[TrainingItem] = []
     left_out = Counter({"cut_off": 0, "inside_a_token": 0} if asks else {})
     for number, example in enumerate(examples, start=1):
         encoding = encode(model, example, data.task.evidence)
         targets = answer_tokens(encoding) if asks else (example.label,)
-        if isinstance(targets, str):
-            left_out[targets] += 1
-        else:
+        if targets is not None:
             items.append(TrainingItem(encoding, targets))
+        else:
+            left_out["cut_off" if is_cut_off(encoding) else "inside_a_token"] += 1
         if number % 1000 == 0 or number == len(examples):
             progress(f"reading {data.split}", number, len(examples))
     if not items:
@@ -71,27 +94,39 @@ def make_lesson(
     return TrainingSet(tuple(items), weights, dict(left_out))
 
 
-def answer_tokens(encoding: Encoding) -> Span | str:
-    """Return the first and last token of the answer given most often, or why there are none.
+def answer_tokens(encoding: Encoding) -> Span | None:
+    """Return the first and last token of the most frequent answer.
 
-    Without an answer both are 0, the position that stands for none. Ties between answers
-    go to the one listed first.
+    Both are 0 for a question without an answer: the position that stands for none. None where
+    the answer does not start and end with tokens that the model reads.
     """
-    answers = encoding.example.answers
-    if not answers:
+    answer = _most_frequent_answer(encoding.example)
+    if answer is None:
         return 0, 0
-    answer = Counter(answers).most_common(1)[0][0]
     start, end = answer.start, answer.start + len(answer.text)
-    places = [int(place) for place in np.flatnonzero(encoding.erasable)]
-    if end > encoding.spans[places[-1]][1]:
-        return "cut_off"
-    first = [place for place in places if encoding.spans[place][0] == start]
-    last = [place for place in places if encoding.spans[place][1] == end]
-    return (first[0], last[-1]) if first and last else "inside_a_token"
+    positions = [int(position) for position in np.flatnonzero(encoding.erasable)]
+    first = [position for position in positions if encoding.spans[position][0] == start]
+    last = [position for position in positions if encoding.spans[position][1] == end]
+    return (first[0], last[-1]) if first and last else None
+
+
+def is_cut_off(encoding: Encoding) -> bool:
+    """Return whether the most frequent answer ends after the last token that the model reads."""
+    answer = _most_frequent_answer(encoding.example)
+    last = int(np.flatnonzero(encoding.erasable)[-1])
+    return answer is not None and answer.start + len(answer.text) > encoding.spans[last][1]
+
+
+def _most_frequent_answer(example: Example) -> Answer | None:
+    # `most_common` is stable: of answers given equally often, the one listed first wins.
+    return Counter(example.answers).most_common(1)[0][0] if example.answers else None
 
 
 def class_weights(items: Sequence[TrainingItem], classes: int) -> tuple[float, ...] | None:
-    """Return n / (classes * count) per class when the classes are unbalanced, else None."""
+    """Return n / (classes * count) per class when the classes are unbalanced, else None.
+
+    Also None where a class has no item, and so no finite weight.
+    """
     counts = Counter(item.targets[0] for item in items)
     if len(counts) < classes:
         return None
@@ -103,20 +138,42 @@ def class_weights(items: Sequence[TrainingItem], classes: int) -> tuple[float, .
 def batches(
     items: Sequence[TrainingItem], recipe: Recipe, epoch: int
 ) -> list[Sequence[TrainingItem]]:
-    """Shuffle, then sort inside pools of 50 batches, so that little is padded."""
+    """Shuffle the items and cut them into batches of similar length."""
+    # A string seeds by its digest: the order is the same in every process.
     draw = random.Random(f"{recipe.seed}:{epoch}")
     order = draw.sample(list(items), len(items))
     size = recipe.batch_size
-    found = []
-    for start in range(0, len(order), 50 * size):
-        pool = sorted(order[start : start + 50 * size], key=lambda item: len(item.encoding.ids))
-        found += [pool[i : i + size] for i in range(0, len(pool), size)]
-    draw.shuffle(found)
-    return list(found)
+    cut: list[Sequence[TrainingItem]] = []
+    # Sorting inside pools saves padding; sorting all items would make the same batches each epoch.
+    for start in range(0, len(order), _POOL * size):
+        pool = sorted(order[start : start + _POOL * size], key=lambda item: len(item.encoding.ids))
+        cut += [pool[i : i + size] for i in range(0, len(pool), size)]
+    draw.shuffle(cut)
+    return cut
+
+
+def collate_items(
+    model: Model, items: Sequence[TrainingItem], weights: tuple[float, ...] | None
+) -> TrainingBatch:
+    """Pad the items of a batch and put them on the model's device."""
+    rows = [(item.encoding.ids, item.encoding.types) for item in items]
+    arrays = pad_rows(rows, int(model.network.config.pad_token_id))
+    ids, types, attention = (torch.tensor(array, device=model.device) for array in arrays)
+    return TrainingBatch(
+        items=tuple(items),
+        ids=ids,
+        types=types,
+        attention=attention,
+        targets=torch.tensor([item.targets for item in items], device=model.device),
+        class_weights=None if weights is None else torch.tensor(weights, device=model.device),
+    )
 
 
 def schedule(step: int, total: int, warmup: float) -> float:
-    """Rise linearly over the warm-up share of the steps, then fall linearly to 0."""
+    """Return the share of the learning rate at a step, counted from 0.
+
+    It rises linearly over the warm-up share of the steps, then falls linearly to 0.
+    """
     rising = max(1, int(warmup * total))
     return (step + 1) / rising if step < rising else (total - step) / max(1, total - rising)
 
@@ -124,11 +181,11 @@ def schedule(step: int, total: int, warmup: float) -> float:
 def with_excerpts(
     examples: Sequence[Example], reaches: Sequence[int], *, alone: bool = False
 ) -> Iterator[Example]:
-    """Yield each example, then its excerpts; those that are no shorter are left out.
+    """Yield each example, then its excerpts that differ from it and from each other.
 
-    Where a document is long and evidence rare, a few hundred of them do not show a small
-    encoder what to look for; excerpts do, and cost little. With excerpts `alone`, documents are
-    left out, but for those that have none.
+    Where a document is long and evidence rare, a few hundred documents do not show a small
+    encoder what to look for; excerpts do, and cost little. With excerpts `alone`, only documents
+    without any excerpt are kept.
     """
     for example in examples:
         texts: set[str] = set()
@@ -146,7 +203,7 @@ def excerpt(example: Example, reach: int) -> str:
     """Return the sentences that hold a rationale, and `reach` sentences before and after each."""
     spans = sentence_spans(example.text)
     marked = overlaps(spans, example.rationale or ()).nonzero()[0].tolist()
-    wanted = {i for place in marked for i in range(place - reach, place + reach + 1)}
+    wanted = {i for center in marked for i in range(center - reach, center + reach + 1)}
     return " ".join(
         example.text[start:end].strip() for i, (start, end) in enumerate(spans) if i in wanted
     )

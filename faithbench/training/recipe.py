@@ -79,6 +79,7 @@ class Recipe:
 
     seed: int = 0
     method: Literal["lora", "full"] = "lora"
+    objective: str = "cross-entropy"
     metric: str = "accuracy"
     epochs: int = 4
     patience: int = 2

@@ -17,7 +17,7 @@ from faithbench.training.items import (
     batches,
     class_weights,
     excerpt,
-    make_lesson,
+    make_training_set,
     schedule,
     with_excerpts,
 )
@@ -60,7 +60,7 @@ def test_a_lesson_counts_what_it_leaves_out() -> None:
         for number, (start, words) in enumerate([(4, "plot"), (5, "lot"), (9, "is")])
     )
     said: list[tuple[str, int, int]] = []
-    lesson = make_lesson(
+    lesson = make_training_set(
         tiny.tiny_model("bert", qa=True), questions(examples), lambda *step: said.append(step)
     )
     assert [item.targets for item in lesson.items] == [(5, 5), (6, 6)]
@@ -72,7 +72,7 @@ def test_a_lesson_counts_what_it_leaves_out() -> None:
 def test_a_lesson_without_any_answer_is_refused() -> None:
     example = Example("q", TEXT, 0, "is it", answers=(Answer(5, "lot"),))
     with pytest.raises(FaithbenchError) as caught:
-        make_lesson(tiny.tiny_model("bert", qa=True), questions((example,)), lambda *_: None)
+        make_training_set(tiny.tiny_model("bert", qa=True), questions((example,)), lambda *_: None)
     assert str(caught.value) == (
         "none of the 1 answers of split 'train' is among the tokens the model reads; "
         "raise --max-tokens"
@@ -89,7 +89,7 @@ def test_class_weights_when_unbalanced() -> None:
     task = make_task(hub=None)
     examples = tuple(Example(f"e{n}", "good film", int(n < 9)) for n in range(12))
     data = Dataset(task, "folder", "train", examples, "", "none", False)
-    lesson = make_lesson(model, data, lambda *_: None)
+    lesson = make_training_set(model, data, lambda *_: None)
     assert lesson.weights == (2.0, 0.666667)
     assert lesson.left_out == {}
 
