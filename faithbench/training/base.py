@@ -1,4 +1,4 @@
-"""The network a training starts from: a base with a fresh head, and an adapter or none."""
+"""The network that training starts from: a base with a fresh head, and perhaps an adapter."""
 
 from __future__ import annotations
 
@@ -14,17 +14,31 @@ from faithbench.models.model import Model, build_model, choose_device, quieten
 from faithbench.models.weights import BASE_NAME, base_folder
 from faithbench.training.recipe import Recipe
 
-# All linear maps of an encoder's blocks, by architecture.
+# Where an adapter goes: the names of all linear maps inside a block, by `model_type` of the
+# configuration. peft takes each as the end of a module's path, so `dense` names the output of
+# attention, both maps of the feed-forward part, and BERT's pooler after the last block. BERT,
+# RoBERTa and ELECTRA share the default's names; an architecture with others needs a line here.
 _TARGETS = {
     "distilbert": ("q_lin", "k_lin", "v_lin", "out_lin", "lin1", "lin2"),
-    "gpt2": ("c_attn", "c_proj", "c_fc"),
+    "gpt2": ("c_attn", "c_proj", "c_fc"),  # c_attn is query, key and value in one
 }
 _BERT_TARGETS = ("query", "key", "value", "dense")
+
+# The names that architectures give to the dropout rates of their encoder.
+_DROPOUTS = {
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "dropout",
+    "attention_dropout",
+    "embd_pdrop",
+    "attn_pdrop",
+    "resid_pdrop",
+}
 
 
 @dataclass(frozen=True)
 class Base:
-    """What is fine-tuned: its public name, its folder, and the digest of its weights."""
+    """The encoder to fine-tune: its public name, its folder, and the digest of its weights."""
 
     name: str
     folder: Path
@@ -37,17 +51,17 @@ def find_base(name: str | None) -> Base:
 
 
 def settle(recipe: Recipe, base: Base) -> Recipe:
-    """Fill in what depends on the architecture: where an adapter goes."""
+    """Fill in the modules that get an adapter, which depend on the architecture."""
     if recipe.method == "full" or recipe.targets:
         return recipe
     from transformers import AutoConfig
 
-    kind = AutoConfig.from_pretrained(base.folder).model_type
-    return replace(recipe, targets=_TARGETS.get(kind, _BERT_TARGETS))
+    architecture = AutoConfig.from_pretrained(base.folder).model_type
+    return replace(recipe, targets=_TARGETS.get(architecture, _BERT_TARGETS))
 
 
 def start_model(task: Task, recipe: Recipe, base: Base, device: str = "auto") -> Model:
-    """Put a fresh head, and an adapter unless all weights learn, on the base; seeded."""
+    """Put a fresh head on the base, and an adapter unless all weights are trained; seeded."""
     from transformers import (
         AutoConfig,
         AutoModelForQuestionAnswering,
@@ -65,36 +79,28 @@ def start_model(task: Task, recipe: Recipe, base: Base, device: str = "auto") ->
         config.id2label = dict(enumerate(task.labels))
         config.label2id = {label: i for i, label in enumerate(task.labels)}
     auto: Any = AutoModelForQuestionAnswering if asks else AutoModelForSequenceClassification
-    network = auto.from_pretrained(
+    network: Any = auto.from_pretrained(
         base.folder,
         config=config,
         dtype=torch.float32,
         ignore_mismatched_sizes=True,  # a head of other classes gives way to a fresh one
     )
     network.name_or_path = base.name  # the adapter names its base, not this machine's folder
-    learner: Any = network if recipe.method == "full" else _with_adapter(network, recipe, asks)
-    learning = {name for name, p in learner.named_parameters() if p.requires_grad}
+    if recipe.method == "lora":
+        network = _with_adapter(network, recipe, asks)
+    trainable = {name for name, p in network.named_parameters() if p.requires_grad}
     tokenizer = AutoTokenizer.from_pretrained(base.folder)
     model = build_model(
-        f"training:{task.name}", learner.to(choose_device(device)), tokenizer, labels=task.labels
+        f"training:{task.name}", network.to(choose_device(device)), tokenizer, labels=task.labels
     )
-    for name, parameter in learner.named_parameters():
-        parameter.requires_grad_(name in learning)
+    # `build_model` freezes all weights, as explaining wants them.
+    for name, parameter in network.named_parameters():
+        parameter.requires_grad_(name in trainable)
     return shortened(model, recipe.max_tokens)
 
 
-_DROPOUTS = {
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "dropout",
-    "attention_dropout",
-    "embd_pdrop",
-    "attn_pdrop",
-    "resid_pdrop",
-}
-
-
 def _with_adapter(network: Any, recipe: Recipe, asks: bool) -> Any:
+    """Freeze the encoder, add a LoRA adapter to it, and train the head as a whole."""
     from peft import LoraConfig, TaskType, get_peft_model
 
     prefix = network.base_model_prefix
@@ -104,11 +110,12 @@ def _with_adapter(network: Any, recipe: Recipe, asks: bool) -> Any:
         lora_alpha=recipe.alpha,
         lora_dropout=recipe.dropout,
         target_modules=list(recipe.targets),
-        fan_in_fan_out=network.config.model_type == "gpt2",
+        fan_in_fan_out=network.config.model_type == "gpt2",  # its weights lie transposed
+        # All outside the encoder is the head, whatever its name; dropout has nothing to save.
         modules_to_save=[
             name
-            for name, part in network.named_children()
-            if name != prefix and any(True for _ in part.parameters())
+            for name, module in network.named_children()
+            if name != prefix and any(True for _ in module.parameters())
         ],
     )
     return get_peft_model(network, config)

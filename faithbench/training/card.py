@@ -1,4 +1,4 @@
-"""The card of a trained model: what made it, and what it reaches."""
+"""The card of a trained model: data, base and recipe, and the scores it reaches."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def _recipe_facts(recipe: Recipe, objective: SelectedObjective) -> dict[str, Any
 
 
 def check_same_run(facts: dict[str, Any], out: Path) -> None:
-    """Refuse to continue somebody else's training in the same folder."""
+    """Refuse a folder that holds a finished model or a training with other facts."""
     note = out / _NOTE
     text = json.dumps(facts, sort_keys=True)
-    # The note goes last: with it, a card is one that a killed run had not measured yet.
+    # `finish_card` removes the note last: while it is there, a card has not been measured yet.
     if (out / "card.json").exists() and not note.exists():
         raise FaithbenchError(f"{out} already holds a trained model; choose another --out")
     if note.exists() and note.read_text() != text:
@@ -74,8 +74,8 @@ def check_same_run(facts: dict[str, Any], out: Path) -> None:
 def finish_card(
     facts: dict[str, Any], splits: Splits, out: Path, device: str, progress: Progress
 ) -> dict[str, Any]:
-    """Measure the shipped files, not the weights in memory, and write what they are."""
-    write_card(facts, out)  # an adapter loads with its card alone
+    """Score the written files, not the weights in memory, and write the card."""
+    write_card(facts, out)  # an adapter does not load without its card
     card = facts | measured(out, splits.train, splits.test, device, progress)
     write_card(card, out)
     (out / _NOTE).unlink()
@@ -86,7 +86,7 @@ def finish_card(
 def measured(
     folder: Path, train: Dataset, test: Dataset, device: str, progress: Progress
 ) -> dict[str, Any]:
-    """Score a saved model on test, beside the majority of train and the published scores."""
+    """Score a saved model on test, next to train's majority class and the published scores."""
     task = test.task
     model = load_model(str(folder), labels=task.labels, kind=task.kind, device=device)
     return {
@@ -97,9 +97,9 @@ def measured(
 
 
 def majority_scores(train: Dataset, test: Dataset) -> dict[str, float] | None:
-    """Score whoever always says train's largest class; of questions, that none has an answer.
+    """Score the constant prediction of train's largest class, or of no answer to any question.
 
-    None where that makes no sense: every question has an answer.
+    None for a task whose questions all have an answer. Ties go to the first class.
     """
     gold = [example.label for example in test.examples]
     if test.task.kind != "qa":

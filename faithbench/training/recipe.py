@@ -1,4 +1,4 @@
-"""The three parts of a task's data that a training needs, whatever its source gives."""
+"""What determines a trained model: the three splits of its task, and the recipe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from faithbench.data.jsonl import sample_by_digest
 from faithbench.data.tasks import Task
 
 HELD_OUT = 10
-"""Percent of train that stand in for a dev split where the source has none."""
+"""Percent of train that become the dev split where the source has none."""
 
 
 def load_splits(
@@ -23,10 +23,12 @@ def load_splits(
     folder: Path | None = None,
     limits: tuple[int | None, int | None, int | None] = (None, None, None),
 ) -> Splits:
-    """Read train, dev and test of one source, each with its limit; dev may come out of train."""
+    """Read train, dev and test of one source, at most as many rows of each as `limits` says.
+
+    Without a dev split in the source, a tenth of train is held out.
+    """
     train = load_dataset(task, source=source, split="train", folder=folder)
-    part = getattr(task, train.source)
-    if "dev" in part.splits:
+    if "dev" in getattr(task, train.source).splits:
         dev = load_dataset(task, source=train.source, split="dev", folder=folder)
     else:
         train, dev = hold_out(train)
@@ -39,23 +41,21 @@ def load_splits(
 
 
 def hold_out(data: Dataset, percent: int = HELD_OUT) -> tuple[Dataset, Dataset]:
-    """Set a part aside by the digest of the text, so that equal texts stay on one side."""
-    aside = [_place(example.text) < percent for example in data.examples]
-    parts = [
-        tuple(e for e, out in zip(data.examples, aside, strict=True) if out == wanted)
-        for wanted in (False, True)
-    ]
-    if not all(parts):
+    """Cut off about `percent` of the rows by the digest of the text: equal texts stay together."""
+    train = tuple(e for e in data.examples if _percentile(e.text) >= percent)
+    dev = tuple(e for e in data.examples if _percentile(e.text) < percent)
+    if not (train and dev):
         raise FaithbenchError(
             f"task {data.task.name} has no dev split, and {len(data.examples)} training rows are "
             "too few to set some aside; name a dev split in the task file"
         )
-    return replace(data, examples=parts[0]), replace(
-        data, examples=parts[1], split=f"{data.split} (held out)"
-    )
+    held_out = replace(data, examples=dev, split=f"{data.split} (held out)")
+    return replace(data, examples=train), held_out
 
 
-def _place(text: str) -> int:
+def _percentile(text: str) -> int:
+    """Return a number from 0 to 99 that depends on the text alone."""
+    # The prefix keeps this draw independent of others by digest, such as `sample_by_digest`.
     digest = hashlib.sha256(f"held out:{text}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % 100
 
@@ -67,14 +67,14 @@ def usual_metric(task: Task) -> str:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that determines the weights, beside base and data.
+    """Everything that determines the weights, besides base and data.
 
-    `metric` is what dev chooses the epoch by; `patience` epochs without a better one end the
-    training. `max_tokens` cuts training and dev texts. `dropout` is the adapter's,
-    `encoder_dropout` that of the network itself. Without `targets`, an adapter goes on all
-    linear maps of the encoder. `excerpts` adds short lessons made of each training rationale:
-    its sentences with so many around them, one lesson per number; with `excerpts_alone`,
-    documents themselves are no lessons.
+    `objective` is the loss, as `name:key=value`. `metric` is the dev score that chooses the epoch;
+    `patience` epochs without a better one end the training. `max_tokens` cuts training and dev
+    texts. `dropout` is the adapter's, `encoder_dropout` that of the network itself. Without
+    `targets`, an adapter goes on all linear maps of the encoder. Each number n of `excerpts` adds,
+    per training example, its rationale sentences with n sentences before and after; with
+    `excerpts_alone`, they replace the example.
     """
 
     seed: int = 0
@@ -99,7 +99,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Splits:
-    """The data a model is trained on, chosen by, and judged on."""
+    """The data for training, for choosing the epoch, and for the scores of the card."""
 
     train: Dataset
     dev: Dataset

@@ -1,4 +1,8 @@
-"""The state of a training, as safetensors: weights, AdamW's moments, and the random numbers."""
+"""The files of a training: checkpoints while it runs, and the weights of its best epoch.
+
+A checkpoint is one safetensors file with the trained weights, AdamW's moments and the states of the
+random number generators, so that a continued training ends with the bits of an uninterrupted one.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,15 @@ from faithbench.models.model import Model
 from faithbench.training.base import Base
 from faithbench.training.recipe import Recipe
 
+ADAPTER = "adapter_model.safetensors"
+WHOLE = "model.safetensors"
 _FILE = "checkpoint.safetensors"
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
 @dataclass(frozen=True)
 class TrainingState:
-    """How far a training is: dev scores of the epochs done, and batches done of the next one."""
+    """Progress of a training: dev scores of finished epochs, and batches done of the next one."""
 
     history: tuple[float, ...] = ()
     batch: int = 0
@@ -31,19 +37,20 @@ def save_checkpoint(
     folder: Path,
     parameters: Mapping[str, torch.nn.Parameter],
     optimizer: torch.optim.Optimizer,
-    place: TrainingState,
+    state: TrainingState,
 ) -> None:
-    """Write all that the next batch depends on, replacing the last state at once."""
+    """Write all that the next batch depends on, replacing the last checkpoint in one step."""
     from safetensors.torch import save_file
 
-    tensors = {f"random/{device}": state for device, state in _random_states().items()}
+    tensors = {f"random/{device}": numbers for device, numbers in _random_states().items()}
     for name, parameter in parameters.items():
         tensors[f"weight/{name}"] = parameter.detach().cpu().contiguous()
-        state = optimizer.state.get(parameter, {})
-        for key in (key for key in _MOMENTS if key in state):
-            tensors[f"{key}/{name}"] = torch.as_tensor(state[key]).detach().cpu().contiguous()
+        # A weight that no batch has reached yet has no moments.
+        moments = optimizer.state.get(parameter, {})
+        for key in (key for key in _MOMENTS if key in moments):
+            tensors[f"{key}/{name}"] = torch.as_tensor(moments[key]).detach().cpu().contiguous()
     temporary = folder / (_FILE + ".new")
-    notes = {"history": json.dumps(place.history), "batch": str(place.batch)}
+    notes = {"history": json.dumps(state.history), "batch": str(state.batch)}
     save_file(tensors, temporary, metadata=notes)
     temporary.replace(folder / _FILE)
 
@@ -53,31 +60,34 @@ def load_checkpoint(
     parameters: Mapping[str, torch.nn.Parameter],
     optimizer: torch.optim.Optimizer,
 ) -> TrainingState:
-    """Restore the last state if there is one, and say where it was."""
+    """Restore the last checkpoint into weights and optimizer, and return its state.
+
+    Without a checkpoint nothing changes, and the state is that of the start.
+    """
     path = folder / _FILE
     if not path.exists():
         return TrainingState()
     from safetensors import safe_open
 
     with safe_open(path, framework="pt") as file:
-        there = set(file.keys())
+        names = set(file.keys())
         for name, parameter in parameters.items():
             with torch.no_grad():
                 parameter.copy_(file.get_tensor(f"weight/{name}"))
-            state: dict[str, Any] = optimizer.state[parameter]
-            for key in (key for key in _MOMENTS if f"{key}/{name}" in there):
-                state[key] = file.get_tensor(f"{key}/{name}").to(
-                    "cpu" if key == "step" else parameter.device
-                )
+            moments: dict[str, Any] = optimizer.state[parameter]
+            for key in (key for key in _MOMENTS if f"{key}/{name}" in names):
+                # AdamW counts steps on the CPU, wherever the weights are.
+                device = "cpu" if key == "step" else parameter.device
+                moments[key] = file.get_tensor(f"{key}/{name}").to(device)
         torch.set_rng_state(file.get_tensor("random/cpu"))
-        if "random/cuda" in there and torch.cuda.is_available():
+        if "random/cuda" in names and torch.cuda.is_available():
             torch.cuda.set_rng_state(file.get_tensor("random/cuda"))
         notes = file.metadata()
     return TrainingState(tuple(json.loads(notes["history"])), int(notes["batch"]))
 
 
 def forget_checkpoint(folder: Path) -> None:
-    """Remove the state of a training that has ended."""
+    """Remove the checkpoint of a training that has ended."""
     for name in (_FILE, _FILE + ".new"):
         (folder / name).unlink(missing_ok=True)
 
@@ -87,10 +97,6 @@ def _random_states() -> dict[str, torch.Tensor]:
     if torch.cuda.is_available():
         states["cuda"] = torch.cuda.get_rng_state()
     return states
-
-
-ADAPTER = "adapter_model.safetensors"
-WHOLE = "model.safetensors"
 
 
 def save_best(model: Model, recipe: Recipe, base: Base, out: Path) -> None:
@@ -111,27 +117,30 @@ def _save_adapter(model: Model, out: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     network: Any = model.network
-    # Embeddings are never trained; asked to find out, peft would look on the hub and warn.
+    # Embeddings are never trained; left to find that out, peft would ask the hub and warn.
     network.save_pretrained(str(out), save_embedding_layers=False)
     (out / "README.md").unlink(missing_ok=True)
     halves = {name: value.half() for name, value in load_file(out / ADAPTER).items()}
     save_file(halves, out / ADAPTER, metadata={"format": "pt"})
     settings = json.loads((out / "adapter_config.json").read_text())
-    # peft keeps sets, whose order is another in each process, and names some parts twice.
+    # peft keeps sets, whose order changes with the process, and lists some modules twice.
     for key in ("target_modules", "modules_to_save"):
         settings[key] = sorted(set(settings[key]))
     (out / "adapter_config.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n")
 
 
 def _save_whole(model: Model, base: Base, out: Path) -> None:
-    """Write one safetensors file, the configuration, and the base's own tokenizer."""
+    """Write one safetensors file, the configuration, and the base's tokenizer.
+
+    The model's own tokenizer cuts texts at the recipe's `max_tokens`, so the base's is read afresh.
+    """
     from transformers import AutoTokenizer
 
-    # One file whatever its size: its digest is the card's.
+    # One file, whatever its size, because the card holds one digest.
     model.network.save_pretrained(str(out), max_shard_size="1TB")
     tokenizer = AutoTokenizer.from_pretrained(base.folder)
     tokenizer.save_pretrained(str(out))
     settings = json.loads((out / "tokenizer_config.json").read_text())
-    # Where the base was on this machine is nobody's business.
+    # Files that are shared must not contain local paths.
     kept = {k: v for k, v in settings.items() if k not in ("name_or_path", "vocab_file")}
     (out / "tokenizer_config.json").write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n")
