@@ -78,6 +78,17 @@ def test_an_adapter_goes_to_models_by_default(place: Path, capsys: Any, monkeypa
     assert (place / "models" / "mini" / "adapter_model.safetensors").is_file()
 
 
+@pytest.mark.usefixtures("place")
+def test_an_unknown_objective_is_refused(capsys: Any, monkeypatch: Any) -> None:
+    words = ("train", "--task", "mini.toml", "--data", ".", "--objective", "crossentropy")
+    monkeypatch.setattr(sys, "argv", ["faithbench", *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code
+    error = " ".join(capsys.readouterr().err.split())
+    assert "no objective named 'crossentropy'; did you mean 'cross-entropy'?" in error
+
+
 def call(monkeypatch: Any, capsys: Any, *words: object) -> str:
     given = ("train", "--task", "mini.toml", "--data", ".", "--base", "base", "--device", "cpu")
     monkeypatch.setattr(sys, "argv", ["faithbench", *map(str, (*given, *words))])

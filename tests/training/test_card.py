@@ -1,13 +1,31 @@
-"""What a card compares a model with."""
+"""What a card says of a training, and what it compares the model with."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import pytest
+import torch
+
+from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Answer, Example
 from faithbench.data.dataset import Dataset
-from faithbench.training.card import majority_scores
+from faithbench.training.base import Base
+from faithbench.training.card import (
+    card_facts,
+    check_same_run,
+    majority_scores,
+    measured,
+    write_card,
+)
+from faithbench.training.items import TrainingBatch
+from faithbench.training.objectives import ForwardPass, SelectedObjective, find_objective
 from tests.support.builders import make_task
+from tests.support.training import ADAPTER, dataset, label_splits, save_base, silent
+
+BASE = Base("tiny", Path("tiny"), "b" * 64)
 
 
 def test_the_majority_is_train_s_and_judged_on_test() -> None:
@@ -26,18 +44,69 @@ def test_the_majority_is_train_s_and_judged_on_test() -> None:
 def test_no_answer_is_the_majority_of_questions_without_one() -> None:
     answered = Example("a", "a film", 0, "what", answers=(Answer(2, "film"),))
     unanswered = [Example(f"n{n}", "a film", 1, "who") for n in range(3)]
-    both = {"kind": "qa", "labels": ["answerable", "no_answer"]}
-    data = dataset([answered, *unanswered], **both)
+    task = make_task(kind="qa", labels=["answerable", "no_answer"], hub=None)
+    data = dataset(task, [answered, *unanswered])
     assert majority_scores(data, data) == {"exact_match": 0.75, "f1": 0.75}
-    only = dataset([answered], kind="qa", labels=["answerable"])
+    only = dataset(make_task(kind="qa", labels=["answerable"], hub=None), [answered])
     assert majority_scores(only, only) is None
 
 
+def test_facts_name_an_objective_only_if_it_is_not_the_default() -> None:
+    """So that cards and unfinished trainings from before there was a choice stay valid."""
+    usual = card_facts(label_splits(), ADAPTER, find_objective(), BASE)
+    assert "objective" not in usual["recipe"]
+    assert usual["recipe"]["seed"] == 0 and usual["recipe"]["targets"] == []
+    own = SelectedObjective("mine", Mine(0.5))
+    recipe = card_facts(label_splits(), ADAPTER, own, BASE)["recipe"]
+    assert recipe["objective"] == {"name": "mine", "settings": {"weight": 0.5}}
+    assert recipe == usual["recipe"] | {"objective": recipe["objective"]}
+    foreign = replace(own, package="toys 1.2")
+    recipe = card_facts(label_splits(), ADAPTER, foreign, BASE)["recipe"]
+    assert recipe["objective"]["package"] == "toys 1.2"
+
+
+def test_facts_of_data_and_base() -> None:
+    facts = card_facts(label_splits(), ADAPTER, find_objective(), BASE)
+    assert (facts["base"], facts["base_sha256"]) == ("tiny", "b" * 64)
+    assert facts["data"] == {
+        name: {"source": "folder", "split": name, "n": n, "sha256": f"{name}-sum"}
+        for name, n in (("train", 26), ("dev", 6), ("test", 10))
+    }
+
+
+def test_a_folder_holds_one_training(tmp_path: Path) -> None:
+    facts: dict[str, Any] = {"seed": 0}
+    check_same_run(facts, tmp_path)
+    check_same_run(facts, tmp_path)  # a killed run may go on
+    with pytest.raises(FaithbenchError, match="holds a training with other data or settings"):
+        check_same_run({"seed": 1}, tmp_path)
+    write_card(facts, tmp_path)  # killed before the card was measured
+    check_same_run(facts, tmp_path)
+    (tmp_path / "run.json").unlink()
+    with pytest.raises(FaithbenchError, match="already holds a trained model; choose another"):
+        check_same_run(facts, tmp_path)
+
+
+def test_published_scores_are_those_of_the_task_file(tmp_path: Path) -> None:
+    score = {"model": "BERT-base", "metric": "accuracy", "score": 0.9, "source": "A paper (2020)"}
+    examples = label_splits().test.examples
+    task = make_task(hub=None, published=[score])
+    data = dataset(task, examples)
+    folder = save_base(tmp_path, "bert")
+    card = measured(folder, data, data, "cpu", silent)
+    assert card["published"] == [score | {"note": ""}]
+    assert card["majority"] == {"accuracy": 0.5, "macro_f1": 0.3333, "matthews": 0.0}
+    assert set(card["test"]) == {"accuracy", "macro_f1", "matthews"}
+
+
+@dataclass(frozen=True)
+class Mine:
+    weight: float = 1.0
+
+    def __call__(self, batch: TrainingBatch, forward: ForwardPass) -> torch.Tensor:
+        return self.weight * forward.logits[0].sum()
+
+
 def labelled(labels: list[int]) -> Dataset:
-    return dataset([Example(f"e{n}", "a film", label) for n, label in enumerate(labels)])
-
-
-def dataset(examples: list[Example], **changes: Any) -> Dataset:
-    return Dataset(
-        make_task(hub=None, **changes), "folder", "test", tuple(examples), "", "none", False
-    )
+    examples = [Example(f"e{n}", "a film", label) for n, label in enumerate(labels)]
+    return dataset(make_task(hub=None), examples)

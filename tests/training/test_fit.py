@@ -24,6 +24,7 @@ from faithbench.models.weights import BASE_SHA256, base_encoder
 from faithbench.training.fit import fit, over
 from faithbench.training.recipe import Recipe, Splits
 from tests.support.builders import MINI
+from tests.support.training import killer, silent
 
 RECIPE = Recipe(epochs=2, rank=2, alpha=4, batch_size=8, learning_rate=1e-2)
 TASK = (
@@ -66,11 +67,11 @@ def splits(tmp_path_factory: pytest.TempPathFactory) -> Splits:
 def trained(splits: Splits, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """One training without interruption, and what it reported."""
     out = tmp_path_factory.mktemp("machine-of-mine") / "trained"
-    said: list[str] = []
+    steps: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        fit(splits, RECIPE, out, lambda *step: said.append("{} {}/{}".format(*step)))
-    return out, said
+        fit(splits, RECIPE, out, lambda *step: steps.append("{} {}/{}".format(*step)))
+    return out, steps
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +132,8 @@ def test_the_card(splits: Splits, trained: tuple[Path, list[str]]) -> None:
     # Eighths and sixths: the shares of eight dev and six test sentences.
     assert len(card["dev_by_epoch"]) == 2
     assert all(value * 8 == round(value * 8) for value in card["dev_by_epoch"])
-    found = card["test"]["accuracy"] * 6
-    assert found == pytest.approx(round(found), abs=1e-3)
+    right = card["test"]["accuracy"] * 6
+    assert right == pytest.approx(round(right), abs=1e-3)
     assert set(card["test"]) == {"accuracy", "macro_f1", "matthews"}
     assert max(card["dev_by_epoch"]) >= 0.75, "these sentences are easily told apart"
 
@@ -158,8 +159,8 @@ def test_no_file_names_this_machine(trained: tuple[Path, list[str]], halved: Pat
     for folder in (trained[0], halved):
         for path in folder.iterdir():
             content = path.read_bytes()
-            for place in ("machine-of-mine", str(base_encoder()), str(Path.home())):
-                assert place.encode() not in content, path
+            for local in ("machine-of-mine", str(base_encoder()), str(Path.home())):
+                assert local.encode() not in content, path
 
 
 def test_the_folder_loads_as_the_model_that_was_measured(
@@ -181,8 +182,8 @@ def test_the_folder_loads_as_the_model_that_was_measured(
 
 
 def test_progress(trained: tuple[Path, list[str]]) -> None:
-    _, said = trained
-    assert said == [
+    _, steps = trained
+    assert steps == [
         "reading train 16/16",
         *(f"epoch 1/2 {step}/2" for step in (1, 2)),
         "scoring dev 8/8",
@@ -205,19 +206,19 @@ def test_a_killed_training_continues_to_the_same_bytes(
     splits: Splits, trained: tuple[Path, list[str]], halved: Path
 ) -> None:
     """Killed in the second epoch, and once more while the finished adapter was measured."""
-    said: list[str] = []
+    steps: list[str] = []
     kill = killer("scoring test", 6)
 
     def progress(*step: Any) -> None:
-        said.append(step[0])
+        steps.append(step[0])
         kill(*step)
 
     with pytest.raises(KeyboardInterrupt):
         fit(splits, RECIPE, halved, progress)
-    assert said == ["reading train", *["epoch 2/2"] * 2, "scoring dev", "scoring test"]
-    said.clear()
-    card = fit(splits, RECIPE, halved, lambda *step: said.append(step[0]))
-    assert said == ["reading train", "scoring test"]
+    assert steps == ["reading train", *["epoch 2/2"] * 2, "scoring dev", "scoring test"]
+    steps.clear()
+    card = fit(splits, RECIPE, halved, lambda *step: steps.append(step[0]))
+    assert steps == ["reading train", "scoring test"]
     assert card == json.loads((halved / "card.json").read_text())
     assert {path.name for path in halved.iterdir()} == KEPT
     for name in KEPT:
@@ -256,17 +257,3 @@ def sentence(split: str, number: int) -> dict[str, Any]:
     mood = ("dreadful, dull and boring", "wonderful, moving and clever")[label]
     thing = ("film", "plot", "cast", "score", "ending", "dialogue")[number % 6]
     return {"id": f"{split}-{number}", "text": f"The {thing} was {mood} {number}", "label": label}
-
-
-def silent(*_: Any) -> None:
-    """Report to nobody."""
-
-
-def killer(stage: str, at: int) -> Any:
-    """Return a progress callback that stops the process, as it were, at a step of a stage."""
-
-    def progress(name: str, done: int, _total: int) -> None:
-        if (name, done) == (stage, at):
-            raise KeyboardInterrupt
-
-    return progress

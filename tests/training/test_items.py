@@ -1,10 +1,11 @@
-"""What is asked of each example, with what weight, and in which order."""
+"""Targets of each example, class weights, excerpts, and the order of batches."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+import torch
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Answer, Encoding, Example
@@ -16,7 +17,9 @@ from faithbench.training.items import (
     answer_tokens,
     batches,
     class_weights,
+    collate_items,
     excerpt,
+    is_cut_off,
     make_training_set,
     schedule,
     with_excerpts,
@@ -38,38 +41,43 @@ TEXT = "the plot is not goodly , dull film"
         ([(4, "plot"), (0, "the plot")], (4 + 1, 4 + 1)),
         ([], (0, 0)),
         ([(16, "good")], (4 + 4, 4 + 4)),
-        ([(5, "lot")], "inside_a_token"),
-        ([(4, "plo")], "inside_a_token"),
+        ([(5, "lot")], None),
+        ([(4, "plo")], None),
     ],
     ids=["word", "pieces", "phrase", "most frequent", "tie", "none", "piece", "start", "end"],
 )
-def test_answer_tokens(answers: list[tuple[int, str]], expected: object) -> None:
+def test_answer_tokens(answers: list[tuple[int, str]], expected: tuple[int, int] | None) -> None:
     """[CLS] is 0, `is it` 1 and 2, [SEP] 3; the text's tokens start at 4."""
-    assert answer_tokens(asked(answers)) == expected
+    encoding = asked(answers)
+    assert answer_tokens(encoding) == expected
+    assert not is_cut_off(encoding)
 
 
 def test_an_answer_beyond_the_window_is_cut_off() -> None:
     long = "w1 " * 70 + "plot"
-    assert answer_tokens(asked([(210, "plot")], long)) == "cut_off"
-    assert answer_tokens(asked([(0, "w1")], long)) == (4, 4)
+    beyond, within = asked([(210, "plot")], long), asked([(0, "w1")], long)
+    assert answer_tokens(beyond) is None and is_cut_off(beyond)
+    assert answer_tokens(within) == (4, 4) and not is_cut_off(within)
 
 
-def test_a_lesson_counts_what_it_leaves_out() -> None:
+def test_a_training_set_counts_left_out_questions_by_reason() -> None:
+    long = "w1 " * 70 + "plot"
+    texts = ((TEXT, 4, "plot"), (TEXT, 5, "lot"), (TEXT, 9, "is"), (long, 210, "plot"))
     examples = tuple(
-        Example(f"q{number}", TEXT, 0, "is it", answers=(Answer(start, words),))
-        for number, (start, words) in enumerate([(4, "plot"), (5, "lot"), (9, "is")])
+        Example(f"q{number}", text, 0, "is it", answers=(Answer(start, words),))
+        for number, (text, start, words) in enumerate(texts)
     )
-    said: list[tuple[str, int, int]] = []
-    lesson = make_training_set(
-        tiny.tiny_model("bert", qa=True), questions(examples), lambda *step: said.append(step)
+    steps: list[tuple[str, int, int]] = []
+    training_set = make_training_set(
+        tiny.tiny_model("bert", qa=True), questions(examples), lambda *step: steps.append(step)
     )
-    assert [item.targets for item in lesson.items] == [(5, 5), (6, 6)]
-    assert lesson.left_out == {"cut_off": 0, "inside_a_token": 1}
-    assert lesson.weights is None
-    assert said == [("reading train", 3, 3)]
+    assert [item.targets for item in training_set.items] == [(5, 5), (6, 6)]
+    assert training_set.left_out == {"cut_off": 1, "inside_a_token": 1}
+    assert training_set.weights is None
+    assert steps == [("reading train", 4, 4)]
 
 
-def test_a_lesson_without_any_answer_is_refused() -> None:
+def test_a_training_set_without_any_answer_is_refused() -> None:
     example = Example("q", TEXT, 0, "is it", answers=(Answer(5, "lot"),))
     with pytest.raises(FaithbenchError) as caught:
         make_training_set(tiny.tiny_model("bert", qa=True), questions((example,)), lambda *_: None)
@@ -89,9 +97,9 @@ def test_class_weights_when_unbalanced() -> None:
     task = make_task(hub=None)
     examples = tuple(Example(f"e{n}", "good film", int(n < 9)) for n in range(12))
     data = Dataset(task, "folder", "train", examples, "", "none", False)
-    lesson = make_training_set(model, data, lambda *_: None)
-    assert lesson.weights == (2.0, 0.666667)
-    assert lesson.left_out == {}
+    training_set = make_training_set(model, data, lambda *_: None)
+    assert training_set.weights == (2.0, 0.666667)
+    assert training_set.left_out == {}
 
 
 def test_the_learning_rate_rises_then_falls() -> None:
@@ -114,18 +122,32 @@ def test_batches_hold_each_example_once_and_change_with_epoch_and_seed() -> None
     def ids(recipe: Recipe, epoch: int) -> list[list[str]]:
         return [[i.encoding.example.id for i in batch] for batch in batches(items, recipe, epoch)]
 
-    found = ids(fours, 0)
-    assert sorted(len(batch) for batch in found) == [3, 4, 4]
-    assert sorted(i for batch in found for i in batch) == sorted(f"e{n}" for n in range(11))
-    assert found == ids(fours, 0)
-    assert found != ids(fours, 1)
-    assert found != ids(replace(fours, seed=1), 0)
+    first = ids(fours, 0)
+    assert sorted(len(batch) for batch in first) == [3, 4, 4]
+    assert sorted(i for batch in first for i in batch) == sorted(f"e{n}" for n in range(11))
+    assert first == ids(fours, 0)
+    assert first != ids(fours, 1)
+    assert first != ids(replace(fours, seed=1), 0)
     # Neighbours are of like length: each batch of a pool spans a part of the lengths only.
     spans = sorted(
         (min(len(i.encoding.ids) for i in batch), max(len(i.encoding.ids) for i in batch))
         for batch in batches(items, fours, 0)
     )
     assert spans == [(3, 4), (4, 6), (6, 7)]
+
+
+def test_a_batch_is_padded_and_has_one_row_per_item() -> None:
+    model = tiny.tiny_model()
+    examples = (Example("short", "good", 0), Example("long", "good film", 1))
+    items = [TrainingItem(encode(model, example), (example.label,)) for example in examples]
+    batch = collate_items(model, items, (0.5, 2.0))
+    assert batch.items == tuple(items)
+    assert batch.attention.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
+    assert batch.ids[0].tolist() == [*items[0].encoding.ids, model.tokenizer.pad_token_id]
+    assert batch.targets.tolist() == [[0], [1]]
+    assert batch.class_weights is not None
+    assert torch.equal(batch.class_weights, torch.tensor([0.5, 2.0]))
+    assert collate_items(model, items, None).class_weights is None
 
 
 def asked(answers: list[tuple[int, str]], text: str = TEXT) -> Encoding:
@@ -166,11 +188,11 @@ def test_two_rationales_that_meet_are_one_excerpt() -> None:
     assert excerpt(both, 1) == EXCERPTS_TEXT
 
 
-def test_lessons_follow_their_document() -> None:
-    found = list(with_excerpts([THREE, Example("y", "No rationale.", 0)], (0, 1, 2, 9)))
-    assert [e.id for e in found] == ["x", "x#0", "x#1", "y"]
-    assert [e.label for e in found] == [2, 2, 2, 0]
-    assert (found[1].text, found[1].text_b, found[1].rationale) == (
+def test_excerpts_follow_their_document() -> None:
+    examples = list(with_excerpts([THREE, Example("y", "No rationale.", 0)], (0, 1, 2, 9)))
+    assert [e.id for e in examples] == ["x", "x#0", "x#1", "y"]
+    assert [e.label for e in examples] == [2, 2, 2, 0]
+    assert (examples[1].text, examples[1].text_b, examples[1].rationale) == (
         "Three was better.",
         "a || b",
         None,
@@ -181,8 +203,8 @@ def test_lessons_follow_their_document() -> None:
 def test_excerpts_alone_leave_documents_out() -> None:
     plain = Example("y", "No rationale.", 0)
     whole = Example("z", "All of it.", 1, rationale=((0, 9),))
-    found = list(with_excerpts([THREE, plain, whole], (0, 2), alone=True))
-    assert [(e.id, e.text) for e in found] == [
+    examples = with_excerpts([THREE, plain, whole], (0, 2), alone=True)
+    assert [(e.id, e.text) for e in examples] == [
         ("x#0", "Three was better."),
         ("x#2", EXCERPTS_TEXT),
         ("y", "No rationale."),

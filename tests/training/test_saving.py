@@ -1,20 +1,29 @@
-"""A training that is put down goes on as if nothing had happened."""
+"""Checkpoints that restore every bit, and the files of the best epoch."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import load_file
 
+from faithbench.core.files import file_sha256
+from faithbench.training.base import find_base, settle, start_model
+from faithbench.training.saving import ADAPTER as ADAPTER_FILE
+from faithbench.training.saving import WHOLE as WHOLE_FILE
 from faithbench.training.saving import (
     TrainingState,
     forget_checkpoint,
     load_checkpoint,
+    save_best,
     save_checkpoint,
+    weights_facts,
 )
+from tests.support.training import ADAPTER, WHOLE, label_splits, save_base
 
 
 def test_nothing_saved_changes_nothing(tmp_path: Path) -> None:
@@ -35,8 +44,8 @@ def test_a_continued_training_equals_an_uninterrupted_one(tmp_path: Path) -> Non
     )
     second, restored = start(seed=9)
     assert not torch.equal(second.weight, first.weight)
-    found = load_checkpoint(tmp_path, dict(second.named_parameters()), restored)
-    assert found == TrainingState((0.5, 0.75), 7)
+    state = load_checkpoint(tmp_path, dict(second.named_parameters()), restored)
+    assert state == TrainingState((0.5, 0.75), 7)
     assert torch.equal(second.weight, first.weight) and torch.equal(second.bias, first.bias)
     train(second, restored, range(3, 6))
     assert torch.equal(second.weight, whole.weight) and torch.equal(second.bias, whole.bias)
@@ -81,7 +90,7 @@ def test_random_numbers_go_on_where_they_were(tmp_path: Path) -> None:
 
 
 def test_a_weight_without_moments_is_kept_all_the_same(tmp_path: Path) -> None:
-    """A part of a network that no batch has used yet has no moments."""
+    """A weight that no batch has reached yet has no moments."""
     network, optimizer = start()
     parameters = dict(network.named_parameters())
     save_checkpoint(tmp_path, parameters, optimizer, TrainingState())
@@ -114,6 +123,35 @@ def test_the_last_state_is_replaced_whole_or_not_at_all(
     save_checkpoint(tmp_path, parameters, optimizer, TrainingState((0.25, 0.75)))
     assert load_checkpoint(tmp_path, parameters, optimizer) == TrainingState((0.25, 0.75))
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.safetensors"]
+
+
+def test_an_adapter_is_saved_in_half_precision_with_sorted_settings(tmp_path: Path) -> None:
+    base = find_base(str(save_base(tmp_path, "bert")))
+    recipe = settle(ADAPTER, base)
+    model = start_model(label_splits().train.task, recipe, base, "cpu")
+    out = tmp_path / "out"
+    save_best(model, recipe, base, out)
+    assert {path.name for path in out.iterdir()} == {"adapter_config.json", ADAPTER_FILE}
+    tensors = load_file(out / ADAPTER_FILE)
+    assert {tensor.dtype for tensor in tensors.values()} == {torch.float16}
+    settings = json.loads((out / "adapter_config.json").read_text())
+    assert settings["target_modules"] == ["dense", "key", "query", "value"]
+    assert settings["modules_to_save"] == ["classifier", "score"]
+    assert weights_facts(recipe, out) == {"adapter_sha256": file_sha256(out / ADAPTER_FILE)}
+
+
+def test_a_whole_model_is_saved_with_the_tokenizer_of_its_base(tmp_path: Path) -> None:
+    base = find_base(str(save_base(tmp_path, "bert")))
+    recipe = replace(WHOLE, max_tokens=8)
+    model = start_model(label_splits().train.task, recipe, base, "cpu")
+    out = tmp_path / "out"
+    save_best(model, recipe, base, out)
+    saved = load_file(out / WHOLE_FILE)
+    assert torch.equal(saved["classifier.weight"], model.network.classifier.weight)
+    settings = json.loads((out / "tokenizer_config.json").read_text())
+    assert settings["model_max_length"] == 64, "the recipe cuts training texts only"
+    assert not {"name_or_path", "vocab_file"} & set(settings)
+    assert weights_facts(recipe, out) == {"weights_sha256": file_sha256(out / WHOLE_FILE)}
 
 
 def start(seed: int = 0) -> tuple[torch.nn.Linear, torch.optim.AdamW]:
