@@ -76,7 +76,7 @@ def rooms() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for name, _, text in table_under(DOCS / "architecture.md", "Rooms"):
         if text.startswith("all above"):
-            found[name] = set(above) - {text.removeprefix("all above").removeprefix(" but ")}
+            found[name] = set(above) - set(re.findall(r"\w+", text)[3:])  # "all above but ..."
         else:
             found[name] = set(text.split(", ")) - {""}
         above.append(name.strip("`"))

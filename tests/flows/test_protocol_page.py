@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -91,29 +92,31 @@ def test_ranges_are_those_of_the_code(registered: dict[str, list[object]]) -> No
 
 
 @pytest.mark.parametrize(
-    "sentence",
+    ("sentence", "number"),
     [
-        f"describes version {PROTOCOL},",
-        f"at most {answers.LONGEST} tokens",
-        f"windows that share {windows.OVERLAP} tokens",
-        f"on the first {precision.SAMPLE} examples",
-        "over k = " + ", ".join(map(str, faithfulness.ERASER)),
-        f"beam searches of width {aopc_bounds.WIDTH}",
-        f"more than {aopc_bounds.MOST_UNITS} erasable tokens",
-        f"{aopc_bounds.SPANS} spans of equal length",
-        f"among the {faithfulness.BEST} best tokens",
-        f"its {neighbours.COUNT} nearest examples",
-        f"on at most {job.PROBED_EXAMPLES} examples",
-        f"on at most {job.TIMED_EXAMPLES} examples",
-        f"({summaries.RESAMPLES} resamples",
-        f"fewer than {signed_rank.FEWEST} pairs",
-        f"adjusted p is below {str(pairwise.ALPHA).lstrip('0')}",
-        f"at least {rankings.SHARE:.0%} of the explainers",
-        f"ranked by `{rankings.COST}` alone",
+        ("describes version {},", lambda: PROTOCOL),
+        ("at most {} tokens", lambda: answers.LONGEST),
+        ("windows that share {} tokens", lambda: windows.OVERLAP),
+        ("on the first {} examples", lambda: precision.SAMPLE),
+        ("over k = {}", lambda: ", ".join(map(str, faithfulness.ERASER))),
+        ("beam searches of width {}", lambda: aopc_bounds.WIDTH),
+        ("more than {} erasable tokens", lambda: aopc_bounds.MOST_UNITS),
+        ("{} spans of equal length", lambda: aopc_bounds.SPANS),
+        ("among the {} best tokens", lambda: faithfulness.BEST),
+        ("its {} nearest examples", lambda: neighbours.COUNT),
+        ("on at most {} examples, spread", lambda: job.PROBED_EXAMPLES),
+        ("on at most {} examples, chosen", lambda: job.TIMED_EXAMPLES),
+        ("interval ({} resamples, fixed seed)", lambda: summaries.RESAMPLES),
+        ("fewer than {} pairs", lambda: signed_rank.FEWEST),
+        ("adjusted p is below {}", lambda: str(pairwise.ALPHA).lstrip("0")),
+        ("at least {:.0%} of the explainers", lambda: rankings.MIN_COVERAGE),
+        ("ranked by `{}` alone", lambda: rankings.RANKED_COST),
     ],
 )
-def test_the_numbers_of_the_page_are_those_of_the_code(sentence: str) -> None:
-    assert sentence in TEXT
+def test_the_numbers_of_the_page_are_those_of_the_code(
+    sentence: str, number: Callable[[], object]
+) -> None:
+    assert sentence.format(number()) in TEXT
 
 
 def test_the_word_is_that_of_the_code() -> None:
