@@ -1,4 +1,4 @@
-"""Where a record comes from: the software, the kind of machine, the checkout."""
+"""The provenance of a record: versions of the software, kind of machine, git commit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ PACKAGES = ("captum", "faithbench", "numpy", "peft", "scipy", "tokenizers", "tor
 
 
 def environment(device: str, threads: int) -> EnvironmentFacts:
-    """Describe the software and the kind of machine, without importing or naming either."""
-    found = {package: _version(package) for package in PACKAGES}
+    """Describe the software and the kind of machine, never the machine's name.
+
+    Versions are read from the installed packages' metadata: nothing is imported for them.
+    """
+    versions = {package: _installed_version(package) for package in PACKAGES}
     return EnvironmentFacts(
-        packages={package: version for package, version in found.items() if version},
+        packages={package: version for package, version in versions.items() if version},
         python=platform.python_version(),
         platform=f"{platform.system()}-{platform.machine()}",
         device=device,
@@ -25,7 +28,7 @@ def environment(device: str, threads: int) -> EnvironmentFacts:
     )
 
 
-def _version(package: str) -> str | None:
+def _installed_version(package: str) -> str | None:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -33,26 +36,27 @@ def _version(package: str) -> str | None:
 
 
 def source_state(root: Path) -> SourceFacts:
-    """Return the commit checked out at `root` and whether files differ from it; never raises.
-
-    Files of the leaderboard do not count: one run of its plan publishes there before the next.
-    """
+    """Return the commit checked out at `root` and whether files differ from it; never raises."""
     commit = _git(root, "rev-parse", "--verify", "HEAD")
-    all_else = ("--", ".", ":(exclude)leaderboard")
-    changes = _git(root, "status", "--porcelain", *all_else) if commit else None
+    # Runs of the leaderboard's plan publish there one after the other: without this, all but
+    # the first would be recorded as made by a changed checkout.
+    but_published = ("--", ".", ":(exclude)leaderboard")
+    changes = _git(root, "status", "--porcelain", *but_published) if commit else None
     return SourceFacts(
         commit=commit.decode() if commit else None, dirty=None if changes is None else bool(changes)
     )
 
 
 def _git(root: Path, *words: str) -> bytes | None:
+    """Return the output of a git command in `root`, None if it fails or takes over 5 seconds."""
     # A hook's GIT_DIR, or a repository further up, would answer for another tree than root.
     hidden = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}
     try:
         if not (root / ".git").exists():
             return None
         kept = {name: value for name, value in os.environ.items() if name not in hidden}
-        answer = subprocess.run(
+        completed = subprocess.run(
+            # `git status` would otherwise lock and rewrite the index of a checkout in use.
             ["git", "--no-optional-locks", *words],
             cwd=root,
             env={**kept, "GIT_CEILING_DIRECTORIES": str(root.resolve().parent)},
@@ -62,4 +66,4 @@ def _git(root: Path, *words: str) -> bytes | None:
         )
     except (OSError, ValueError, RuntimeError, subprocess.SubprocessError):
         return None
-    return answer.stdout.strip()
+    return completed.stdout.strip()

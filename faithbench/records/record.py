@@ -1,4 +1,4 @@
-"""The record of one explainer x task x model: its schema, and how it is read and written."""
+"""Read, write and upgrade the record of one explainer x task x model."""
 
 from __future__ import annotations
 
@@ -11,66 +11,30 @@ from pydantic import ValidationError
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import parse_json, reason, replace_file
-from faithbench.core.schema import Count, Facts, describe_error
-from faithbench.records.schema import (
-    PROTOCOL,
-    SCHEMA,
-    CostFacts,
-    EnvironmentFacts,
-    ExplainerFacts,
-    MetricFacts,
-    ModelFacts,
-    PrecisionFacts,
-    ProtocolFacts,
-    Record,
-    RowsFacts,
-    SourceFacts,
-    SpanFacts,
-    TaskFacts,
-    TimingFacts,
-)
+from faithbench.core.schema import describe_error
+from faithbench.records.schema import SCHEMA, Record
 
-__all__ = [
-    "PROTOCOL",
-    "SCHEMA",
-    "UPGRADES",
-    "CostFacts",
-    "Count",
-    "EnvironmentFacts",
-    "ExplainerFacts",
-    "Facts",
-    "MetricFacts",
-    "ModelFacts",
-    "PrecisionFacts",
-    "ProtocolFacts",
-    "Record",
-    "RowsFacts",
-    "SourceFacts",
-    "SpanFacts",
-    "TaskFacts",
-    "TimingFacts",
-    "dumps",
-    "read",
-    "write",
-]
-# Step n takes a record of schema n and returns one of schema n + 1; it edits nothing in place.
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""Upgrade n takes the data of a record of schema n and returns those of schema n + 1, as new data.
+
+A new field with a default needs none: older records are read as having the default.
+"""
 
 
 def dumps(record: Record) -> str:
-    """Return the record's one and only JSON text."""
+    """Return the record's JSON text: equal records give equal bytes."""
     data = record.model_dump(by_alias=True)
     return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write(record: Record, path: Path) -> None:
-    """Write the record so that a reader finds the old file or the new one, never half of it."""
+    """Write a record so that a reader finds the old file or the new one, never half of one."""
     try:
         replace_file(path, dumps(record).encode())
     except (OSError, UnicodeEncodeError) as error:
         raise FaithbenchError(
             f"cannot write record {path}: {reason(error)}; "
-            "free the place or choose another folder with --results"
+            "fix that or choose another folder with --results"
         ) from error
 
 
@@ -82,7 +46,7 @@ def read(path: Path) -> Record:
         return Record.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
         raise FaithbenchError(
-            f"record {path}: {describe_error(error)}; mend the file or run the cell again"
+            f"record {path}: {describe_error(error)}; fix the file or run the explainer again"
         ) from error
 
 
@@ -90,14 +54,16 @@ def _load(path: Path) -> dict[str, Any]:
     try:
         data = parse_json(path.read_bytes().decode())
     except FileNotFoundError as error:
-        raise FaithbenchError(f"no record {path}; check the path or run the cell first") from error
+        raise FaithbenchError(
+            f"no record {path}; check the path or run the explainer first"
+        ) from error
     except OSError as error:
         raise FaithbenchError(
             f"cannot read record {path}: {error.strerror}; check the path"
         ) from error
     except ValueError as error:
         raise FaithbenchError(
-            f"record {path} is not valid JSON: {error}; mend the file or run the cell again"
+            f"record {path} is not valid JSON: {error}; fix the file or run the explainer again"
         ) from error
     if not isinstance(data, dict):
         raise FaithbenchError(f"record {path} should hold a JSON object; check the path")
@@ -105,21 +71,21 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _upgrade(data: dict[str, Any], path: Path) -> dict[str, Any]:
-    found = data.get("schema")
-    if type(found) is not int:  # a bool is an int to isinstance
+    version = data.get("schema")
+    if type(version) is not int:  # a bool is an int to isinstance
         raise FaithbenchError(
-            f"record {path}: 'schema' should be an integer, found {found!r}; is this a record?"
+            f"record {path}: 'schema' should be an integer, found {version!r}; is this a record?"
         )
-    if found > SCHEMA:
+    if version > SCHEMA:
         raise FaithbenchError(
             f"record {path} was made by a newer faithbench "
-            f"(schema {found}, this one reads up to {SCHEMA}): upgrade faithbench"
+            f"(schema {version}, this one reads up to {SCHEMA}): upgrade faithbench"
         )
-    for version in range(found, SCHEMA):
-        if version not in UPGRADES:
+    for step in range(version, SCHEMA):
+        if step not in UPGRADES:
             raise FaithbenchError(
-                f"record {path} has schema {found}, which this faithbench cannot upgrade to "
-                f"{SCHEMA}; run the cell again"
+                f"record {path} has schema {version}, which this faithbench cannot upgrade to "
+                f"{SCHEMA}; run the explainer again"
             )
-        data = {**UPGRADES[version](data), "schema": version + 1}
+        data = {**UPGRADES[step](data), "schema": step + 1}
     return data

@@ -1,4 +1,4 @@
-"""The rows of a run: what is kept of one example, and the line that stands for it in a file."""
+"""Rows: the results of one example under one explainer, and their line in a file."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import msgspec
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.rounding import decimals, significant
-from faithbench.core.types import Floats, Target
+from faithbench.core.types import Attribution, Floats, Target
 
 ROWS_SCHEMA: Final = 1
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class ResultRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What was found for one example; `tokens` and `scores` are those of its evidence.
+    """The results of one example; `tokens` and `scores` are those of its evidence.
 
     `target` is the predicted class, or the positions of the predicted answer's first and last
-    token; `right` says whether it is the label, or an accepted answer, and
-    `right_without_rationale` whether the label is still found when the rationale is erased.
+    token. `right` is true if it is the label, or an accepted answer; `right_without_rationale`
+    if the label is still predicted with the rationale erased.
     Under several seeds, `scores` are those of the first and `more_scores` those of the others;
     `values` are then means over the seeds, and `by_seed` has each metric's value for each.
     `curve` is the probability without the top 10, 20, ..., 90%, the mean over the seeds.
-    `forwards` and `backwards` are None for scores that were made elsewhere.
-
-    A struct of msgspec: as closed and as strict as the models of records when it is read, in half
-    their time; a leaderboard reads a hundred thousand.
+    `forwards` and `backwards` are None for precomputed scores.
     """
+
+    # A msgspec struct, not a pydantic model like a record: as closed and as strict, but read in
+    # half the time, and a leaderboard reads a hundred thousand rows.
 
     id: str
     target: int | tuple[int, int]
@@ -45,10 +45,10 @@ class ResultRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     by_seed: dict[str, tuple[float | None, ...]] = {}  # msgspec gives each row its own
     curve: tuple[float, ...] = ()
     right_without_rationale: bool | None = None
-    rows_asked: Count
-    distinct_rows: Count
-    forwards: Count | None
-    backwards: Count | None
+    rows_asked: _Count
+    distinct_rows: _Count
+    forwards: _Count | None
+    backwards: _Count | None
     gap: float | None = None
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class ResultRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class Time(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How long one example took: kept apart, so that rows of equal runs are equal bytes."""
+    """The seconds one example took, in a file of its own: rows of equal runs are equal bytes."""
 
     id: str
     seconds: float
@@ -83,20 +83,21 @@ def make_row(
     right_without_rationale: bool | None = None,
     curves: Sequence[Sequence[float]] = (),
 ) -> ResultRow:
-    """Build a row, scores to 7 significant digits, probability and values to 9 decimals.
+    """Build a row from plain numbers: all of them are checked to be finite, and rounded.
 
-    `scores`, `values` and `curves` have an entry per seed. All is rounded, so that last-bit
-    noise of a device does not reach the file.
+    `scores`, `values` and `curves` have an entry per seed. Scores and gap keep 7 significant
+    digits, probability and values 9 decimals, so that last-bit noise of a device does not
+    reach the file. Where there are attributions, `row_of` is the shorter way.
     """
-    for own in scores:
-        if len(tokens) != len(own):
+    for seed_scores in scores:
+        if len(tokens) != len(seed_scores):
             raise FaithbenchError(
-                f"example {id!r}: {len(own)} scores for {len(tokens)} erasable tokens; "
+                f"example {id!r}: {len(seed_scores)} scores for {len(tokens)} erasable tokens; "
                 "an explainer returns one score per token"
             )
-        _check_finite(id, "a score", own)
+        _check_finite(id, "a score", seed_scores)
     _check_finite(id, "probability", [probability])
-    first, *others = (tuple(significant(score, 7) for score in own) for own in scores)
+    first, *others = (tuple(significant(score, 7) for score in seed) for seed in scores)
     row = ResultRow(
         id=id,
         target=target,
@@ -115,26 +116,66 @@ def make_row(
         backwards=backwards,
         gap=None if gap is None else significant(gap, 7),
     )
-    return add_values(row, {name: [own[name] for own in values] for name in values[0]})
+    return add_values(row, {name: [seed[name] for seed in values] for name in values[0]})
+
+
+def row_of(
+    attributions: Sequence[Attribution],
+    *,
+    tokens: Sequence[str],
+    right: bool,
+    probability: float,
+    values: Mapping[str, Sequence[float | None]],
+    rows_asked: int,
+    distinct_rows: int,
+    right_without_rationale: bool | None = None,
+    curves: Sequence[Sequence[float]] = (),
+) -> ResultRow:
+    """Build the whole row of one example from its attributions, one per seed.
+
+    `values` maps each metric, of whatever kind, to its value under every seed, or to a single
+    one that holds for all; `curves` has an entry per seed. Cost and gap are those of the
+    first seed.
+    """
+    first = attributions[0]
+    example = first.encoding.example
+    row = make_row(
+        id=example.id,
+        target=first.target,
+        label=example.label,
+        right=right,
+        probability=probability,
+        tokens=tokens,
+        scores=[attribution.scores for attribution in attributions],
+        values=[{}],
+        rows_asked=rows_asked,
+        distinct_rows=distinct_rows,
+        forwards=first.forwards,
+        backwards=first.backwards,
+        gap=first.gap,
+        right_without_rationale=right_without_rationale,
+        curves=curves,
+    )
+    return add_values(row, values)
 
 
 def add_values(row: ResultRow, values: Mapping[str, Sequence[float | None]]) -> ResultRow:
-    """Return a row with more metrics: each one's value under every seed, or a single value."""
+    """Return a row with further metrics: each one's value under every seed, or a single value."""
     rounded = {
-        name: tuple(None if value is None else decimals(value) for value in own)
-        for name, own in values.items()
+        name: tuple(None if value is None else decimals(value) for value in by_seed)
+        for name, by_seed in values.items()
     }
-    for name, own in rounded.items():
-        _check_finite(row.id, f"value {name!r}", [value for value in own if value is not None])
+    for name, by_seed in rounded.items():
+        _check_finite(row.id, f"value {name!r}", [v for v in by_seed if v is not None])
     return msgspec.structs.replace(
         row,
-        values=row.values | {name: _mean(own) for name, own in rounded.items()},
-        by_seed=row.by_seed | {n: own for n, own in rounded.items() if len(own) > 1},
+        values=row.values | {name: _mean_over_seeds(own) for name, own in rounded.items()},
+        by_seed=row.by_seed | {name: own for name, own in rounded.items() if len(own) > 1},
     )
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean over the seeds that have a value."""
+def _mean_over_seeds(values: Sequence[float | None]) -> float | None:
+    """Return the mean over the seeds that have a value, None if none has."""
     present = [value for value in values if value is not None]
     return decimals(math.fsum(present) / len(present)) if present else None
 
@@ -154,16 +195,17 @@ def to_header(key: str) -> bytes:
 
 
 def to_line(line: ResultRow | Time) -> bytes:
-    """Return the one line that stands for a row or a time."""
+    """Return the line of a row or a time: equal ones give equal bytes."""
     try:
         return _canonical(msgspec.structs.asdict(line))
     except UnicodeEncodeError as error:
         raise FaithbenchError(
-            f"example {line.id!r}: its id or a token is not valid Unicode; mend the text"
+            f"example {line.id!r}: its id or a token is not valid Unicode; fix the text"
         ) from error
 
 
 def _canonical(data: object) -> bytes:
+    # Keys sorted and nothing escaped, so that a line depends on its values alone.
     compact = (",", ":")
     text = json.dumps(data, sort_keys=True, separators=compact, ensure_ascii=False, allow_nan=False)
     return f"{text}\n".encode()

@@ -1,4 +1,8 @@
-"""An open rows file, appended as a run goes, so that a killed run continues."""
+"""Write the rows of a run as it goes, so that a killed run can continue.
+
+Unlike a record, which is written once and whole, a rows file grows: each append is on the disk
+before the next chunk is computed, and what a crash left half-written is cut off on opening.
+"""
 
 from __future__ import annotations
 
@@ -40,16 +44,16 @@ class RowsFile:
 
     @property
     def done(self) -> Mapping[str, ResultRow]:
-        """The rows that are safely in the file, by example id."""
+        """The rows that are safely on the disk, by example id."""
         return MappingProxyType(self._done)
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """How long each row took, by example id; a time lost in a crash is left out."""
+        """The seconds each row took, by example id; a time lost in a crash is left out."""
         return MappingProxyType(self._seconds)
 
     def append(self, rows: Sequence[tuple[ResultRow, float]]) -> None:
-        """Add rows with their seconds; on return they have reached the disk."""
+        """Add rows with their seconds; when this returns, they have reached the disk."""
         seen: set[str] = set()
         for row, _ in rows:
             if row.id in self._done or row.id in seen:
@@ -59,7 +63,8 @@ class RowsFile:
                 )
             seen.add(row.id)
         data = b"".join(to_line(row) for row, _ in rows)
-        # Times first: a row in the file means that its example is done with.
+        # Times first: an example whose row is there is not computed again, so a time that came
+        # second could be lost for good. A time without its row is dropped on opening.
         times = b"".join(to_line(Time(id=row.id, seconds=seconds)) for row, seconds in rows)
         self._write(self._times_file, times)
         self._write(self._rows_file, data)
@@ -69,6 +74,7 @@ class RowsFile:
     def _write(self, file: FileIO, data: bytes) -> None:
         good = os.fstat(file.fileno()).st_size
         try:
+            # An unbuffered file may take less than it is given, as on a disk that is nearly full.
             written = file.write(data)
             while written < len(data):
                 written += file.write(data[written:])
@@ -80,15 +86,19 @@ class RowsFile:
             raise
 
     def finish(self, rows: Sequence[ResultRow]) -> str:
-        """Rewrite both files with the rows as they are now, close, and return the rows' sha256."""
+        """Replace both files by these rows and their times, close, and return the rows' sha256.
+
+        The rows are those of `done`, with all their values and in the order of the examples.
+        """
         order = [row.id for row in rows]
         if sorted(order) != sorted(self._done):
             missing = len(set(order) - set(self._done))
             raise FaithbenchError(
                 f"rows file {self._path} holds {len(self._done)} examples but {len(order)} were "
-                f"asked for, {missing} of them missing; use --fresh to start anew"
+                f"asked for, {missing} of them missing; delete it to start anew"
             )
-        times = [Time(id=x, seconds=self._seconds[x]) for x in order if x in self._seconds]
+        seconds = self._seconds
+        times = [Time(id=i, seconds=seconds[i]) for i in order if i in seconds]
         data = self._head + b"".join(to_line(row) for row in rows)
         try:
             replace_file(times_path(self._path), b"".join(to_line(time) for time in times))
@@ -111,23 +121,24 @@ class RowsFile:
         self.close()
 
 
-def open_rows(path: Path, key: str, *, fresh: bool = False) -> RowsFile:
-    """Open the rows of a run for appending, keeping what an earlier run of this key finished.
+def open_rows(path: Path, key: str) -> RowsFile:
+    """Open the rows of a run for appending, keeping those that an earlier run of this key wrote.
 
-    `key` is the digest of everything that determines the results; `fresh` drops what is there.
+    `key` is the digest of everything that determines the results. While the file is open, a
+    second run that opens it is refused at once.
     """
     head = to_header(key)
     try:
         with ExitStack() as stack:
             rows_file = stack.enter_context(_open_locked(path))
-            found, rows, good = parse_rows(path, b"" if fresh else _content(rows_file))
-            if found not in (None, key):
+            old_key, rows, good = parse_rows(path, _content(rows_file))
+            if old_key not in (None, key):
                 raise FaithbenchError(
                     f"rows file {path} belongs to a run with other settings, data or versions; "
-                    "use --fresh to replace it or choose another folder with --results"
+                    "delete it or choose another folder with --results"
                 )
             rows_file.truncate(good)
-            if found is None:
+            if old_key is None:
                 rows_file.write(head)
             times_file = stack.enter_context(times_path(path).open("a+b", buffering=0))
             times, good = parse_lines(
@@ -143,14 +154,20 @@ def open_rows(path: Path, key: str, *, fresh: bool = False) -> RowsFile:
 def _unusable(path: Path, error: OSError) -> FaithbenchError:
     return FaithbenchError(
         f"cannot write rows file {path}: {error.strerror}; "
-        "free the place or choose another folder with --results"
+        "fix that or choose another folder with --results"
     )
 
 
+# Our own lock, not a FileLock of `filelock`: that opens the file a second time, so the lock would
+# not lie on the descriptor that is written to and compared below, and where a file system has no
+# locks it falls back to a marker file, which a killed run would leave behind. Its newer
+# `lock_descriptor` is the one call of `_lock`, which is not worth a dependency.
 def _open_locked(path: Path) -> FileIO:
+    """Open a rows file and lock it, or refuse at once if another run has it open."""
     for _ in range(10):
         file = path.open("a+b", buffering=0)
-        # Another run's finish may put a new file here while this one is being locked.
+        # Another run's finish may put a new file here while this one is being locked: then the
+        # lock lies on a file that has no name any more, and the new one is tried.
         if _lock(file) and os.path.samestat(os.fstat(file.fileno()), path.stat()):
             return file
         file.close()
@@ -161,6 +178,7 @@ def _open_locked(path: Path) -> FileIO:
 
 
 def _lock(file: FileIO) -> bool:
+    """Return whether the file could be locked; without locks on this system, it counts as such."""
     if sys.platform == "win32":
         return True
     try:
@@ -168,7 +186,7 @@ def _lock(file: FileIO) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # a file system without locks: work on, as on Windows
+        return True  # a file system without locks
     return True
 
 

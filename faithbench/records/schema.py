@@ -1,4 +1,8 @@
-"""The parts of a record: frozen, with closed schemas."""
+"""The schema of a record: its parts, frozen and closed to unknown keys.
+
+A new field goes into its part here, with a default, so that older records can still be read;
+`run/finish.py` fills it, and `submissions/record_checks.py` checks it where it can be derived.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from faithbench.data.task_schema import Rationale, Source
 
 
 class SpanFacts(Facts):
-    """How many rationale spans the model reads whole, up to where its input ends, or not."""
+    """Numbers of rationale spans that the model's input holds whole, in part, or not at all."""
 
     whole: Count
     cut: Count
@@ -21,9 +25,11 @@ class SpanFacts(Facts):
 
 
 class TaskFacts(Facts):
-    """Which examples were explained; `rationale` says who marked them, if anyone.
+    """The examples that were explained.
 
-    `rationale_share` is the mean share of words that are marked, of those the model reads.
+    `data_checked` is true if the task pins these data, so that a repetition reads the same.
+    Rationales are marked by people, stand in for that (proxy), or there are none;
+    `rationale_share` is the mean share of words that they mark, of those the model reads.
     """
 
     name: str
@@ -40,7 +46,7 @@ class TaskFacts(Facts):
 
 
 class PrecisionFacts(Facts):
-    """How far half precision moved the probability of the prediction, on some inputs."""
+    """How far half precision moved the probability of the prediction, on a sample of inputs."""
 
     inputs: Count
     largest_shift: float
@@ -49,12 +55,11 @@ class PrecisionFacts(Facts):
 
 
 class ModelFacts(Facts):
-    """Which network; `accuracy` (of answers: exact match) is on the evaluated examples.
+    """The network; `accuracy` (of answers: exact match) is on the evaluated examples.
 
-    `truncated` counts the texts that were cut. `tpr_drop` is how much of its true-positive rate
-    the network loses when the rationale's words are erased.
-
-    `precision` compares a network in half precision with its float32 self.
+    `truncated` counts the texts that were cut. `tpr_drop` is the part of its true-positive rate
+    that the network loses when the rationale's words are erased. `precision` compares a network
+    in half precision with itself in float32.
     """
 
     name: str
@@ -69,7 +74,7 @@ class ModelFacts(Facts):
 
 
 class ExplainerFacts(Facts):
-    """Which explainer, from which package; `assets` maps a file it read to its sha256.
+    """The explainer and the package it comes from; `assets` maps each file it read to its sha256.
 
     `largest_gap` is how far, at most, scores miss the sum that the method promises.
     """
@@ -83,9 +88,9 @@ class ExplainerFacts(Facts):
 
 
 class ProtocolFacts(Facts):
-    """How tokens were erased, how long texts were read, by which version of docs/protocol.md.
+    """How tokens were erased and long texts read, and by which version of docs/protocol.md.
 
-    `encoder` names the sentence encoder that found semantic neighbours, if there was one.
+    `encoder` names the sentence encoder that found semantic neighbours, if any did.
     """
 
     version: int
@@ -98,7 +103,8 @@ class ProtocolFacts(Facts):
 class MetricFacts(Facts):
     """Summary of one metric; `skipped` counts the examples without a value.
 
-    `proxy` marks agreement with rationales that no person marked: another column than theirs.
+    `proxy` is true for agreement with rationales that no person marked, which has a column of
+    its own.
     """
 
     version: int
@@ -112,14 +118,15 @@ class MetricFacts(Facts):
 
 
 class RowsFacts(Facts):
-    """The file of per-example results that lies beside the record."""
+    """The file of per-example results next to the record."""
 
     file: str
     sha256: str
 
     @field_validator("file")
     @classmethod
-    def _bare(cls, file: str) -> str:
+    def _bare_name(cls, file: str) -> str:
+        # A record may be anybody's: it must not make readers open files elsewhere.
         if file in ("", ".", "..") or "/" in file or "\\" in file:
             raise ValueError(f"{file!r} should be a bare file name, without a folder")
         return file
@@ -128,8 +135,8 @@ class RowsFacts(Facts):
 class CostFacts(Facts):
     """Work that every machine counts alike: rows through the network.
 
-    The first two are the metrics'; the others the explainer's, per example and seed, and None
-    where nobody here counted them: of scores that were made elsewhere.
+    The first two are of the metrics, the others of the explainer, per example and seed; those
+    are None for precomputed scores, where they could not be counted.
     """
 
     rows_asked: Count
@@ -140,13 +147,13 @@ class CostFacts(Facts):
 
 
 class TimingFacts(Facts):
-    """What clock and memory said: the only part in which two identical runs differ.
+    """Measured time and memory: the only part in which two identical runs differ.
 
-    `alone` is how many examples, spread over all lengths, were explained once more for this:
-    one at a time and warm, by this explainer alone, so that nobody beside it matters. Of them
-    come the median with its interval, and the highest memory above the loaded model.
-    `seconds_total` is what the run itself took, with shared passes counted in full. Of scores
-    that were made elsewhere there is at most that: how long the process that made them took.
+    `alone` examples, spread over all lengths, were explained once more for this: one at a time
+    and warm, by this explainer alone, so that others in the same run do not matter. The median,
+    its interval, and the peak memory above the loaded model are of these. `seconds_total` is
+    what the run itself took, with shared passes counted in full; for precomputed scores there is
+    nothing but that, the time of the process that made them, or None.
     """
 
     alone: Count = 0
@@ -157,7 +164,7 @@ class TimingFacts(Facts):
 
 
 class EnvironmentFacts(Facts):
-    """Versions and kind of machine, never its name."""
+    """Versions of the software and the kind of machine, never the machine's name."""
 
     packages: dict[str, str]
     python: str
@@ -167,18 +174,20 @@ class EnvironmentFacts(Facts):
 
 
 class SourceFacts(Facts):
-    """Git state of the checkout that ran; both None outside one."""
+    """Git state of the checkout that ran; both are None outside a checkout."""
 
     commit: str | None
     dirty: bool | None
 
 
 SCHEMA: Final = 1
+"""Version of the record's layout; a change that older files cannot follow raises it."""
 PROTOCOL: Final = 1
+"""Version of the way values are measured; records of different ones are never compared."""
 
 
 class Record(Facts):
-    """One cell of the leaderboard with everything needed to judge or repeat it."""
+    """The results of one explainer on one task and model, with all that it takes to repeat them."""
 
     schema_version: Literal[1] = Field(default=SCHEMA, alias="schema")
     task: TaskFacts

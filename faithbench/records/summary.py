@@ -1,4 +1,7 @@
-"""What the rows of a record come to: each number follows from the rows alone."""
+"""Summaries of a record's rows: each number follows from the rows alone.
+
+A submission's record is checked by computing the same numbers from its rows again.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from faithbench.stats.summaries import summarise
 
 
 def metric_facts(metric: Metric, rows: Sequence[ResultRow], *, proxy: bool) -> MetricFacts:
-    """Summarise one metric; `proxy` says that rationales are nobody's own."""
+    """Summarise one metric; `proxy` is true if no person marked the task's rationales."""
     mean, interval, n, skipped = summarise([row.values[metric.name] for row in rows])
     return MetricFacts(
         version=metric.version,
@@ -28,8 +31,9 @@ def metric_facts(metric: Metric, rows: Sequence[ResultRow], *, proxy: bool) -> M
 
 def cost_facts(rows: Sequence[ResultRow]) -> CostFacts:
     """Add up the rows that metrics asked for, and average the explainer's own passes."""
-    forwards = _mean([row.forwards for row in rows])
-    backwards = _mean([row.backwards for row in rows])
+    forwards = _mean_if_all_known([row.forwards for row in rows])
+    backwards = _mean_if_all_known([row.backwards for row in rows])
+    # By the usual convention, a backward pass costs as much as two forward passes.
     both = None if forwards is None or backwards is None else forwards + 2 * backwards
     return CostFacts(
         rows_asked=sum(row.rows_asked for row in rows),
@@ -41,12 +45,12 @@ def cost_facts(rows: Sequence[ResultRow]) -> CostFacts:
 
 
 def accuracy_of(rows: Sequence[ResultRow]) -> float:
-    """Return how often the model is right."""
+    """Return the share of examples on which the model is right."""
     return round(sum(row.right for row in rows) / len(rows), 6)
 
 
 def tpr_drop_of(rows: Sequence[ResultRow]) -> float | None:
-    """Compare how often the label is found with and without the rationale's words."""
+    """Return what part of its true-positive rate the model loses without the rationales."""
     pairs = [
         (row.right, row.right_without_rationale)
         for row in rows
@@ -57,11 +61,12 @@ def tpr_drop_of(rows: Sequence[ResultRow]) -> float | None:
 
 
 def largest_gap_of(rows: Sequence[ResultRow]) -> float | None:
-    """Return how far scores miss the sum that the method promises, at most."""
+    """Return how far, at most, scores miss the sum that the method promises."""
     return max((abs(row.gap) for row in rows if row.gap is not None), default=None)
 
 
-def _mean(counts: Sequence[int | None]) -> float | None:
+def _mean_if_all_known(counts: Sequence[int | None]) -> float | None:
+    """Return the mean; None if a count is missing, as those of precomputed scores are."""
     known = [count for count in counts if count is not None]
     return sum(known) / len(known) if known and len(known) == len(counts) else None
 

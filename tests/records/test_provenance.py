@@ -15,12 +15,12 @@ from faithbench.records.schema import SourceFacts
 
 
 def test_environment_names_versions_not_the_machine() -> None:
-    found = environment("cpu", threads=2)
-    assert found.packages["numpy"] == np.__version__
-    assert set(found.packages) <= set(provenance.PACKAGES)
-    assert found.python == platform.python_version()
-    assert found.platform == f"{platform.system()}-{platform.machine()}"
-    assert (found.device, found.threads) == ("cpu", 2)
+    facts = environment("cpu", threads=2)
+    assert facts.packages["numpy"] == np.__version__
+    assert set(facts.packages) <= set(provenance.PACKAGES)
+    assert facts.python == platform.python_version()
+    assert facts.platform == f"{platform.system()}-{platform.machine()}"
+    assert (facts.device, facts.threads) == ("cpu", 2)
 
 
 def test_absent_packages_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,17 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.records import record as records
 from faithbench.records.record import dumps, read, write
-from faithbench.records.schema import Record, RowsFacts
-from tests.support.records import METRIC, RECORD, SHA
+from faithbench.records.schema import Record
+from tests.support.records import METRIC, RECORD
 
 
 def changed(**parts: Any) -> dict[str, Any]:
@@ -127,8 +125,11 @@ def edit(part: str, key: str, value: object) -> Callable[[], str]:
             '{"schema": 2, "hue": 1}',
             r"made by a newer faithbench \(schema 2, this one reads up to 1\): upgrade faithbench$",
         ),
-        ('{"schema": 0}', "has schema 0, which this faithbench cannot upgrade to 1; run the cell"),
-        (edit("task", "hue", 1), r"r\.json: unknown key 'task\.hue'; mend the file"),
+        (
+            '{"schema": 0}',
+            "has schema 0, which this faithbench cannot upgrade to 1; run the",
+        ),
+        (edit("task", "hue", 1), r"r\.json: unknown key 'task\.hue'; fix the file"),
         (edit("task", "n", "3"), r"key 'task\.n': Input should be a valid integer"),
         (edit("task", "n", -1), r"key 'task\.n': Input should be greater than or equal to 0"),
         (edit("protocol", "operator", "burn"), r"key 'protocol\.operator': .*'mask', 'delete' or"),
@@ -168,17 +169,6 @@ def test_older_records_are_upgraded_step_by_step(
     monkeypatch.setattr(records, "UPGRADES", {-1: add_seeds, 0: drop_start})
     old = {key: value for key, value in changed(schema=-1, start=7).items() if key != "seeds"}
     assert read(saved(tmp_path, json.dumps(old))) == Record.model_validate(changed(seeds=(7,)))
-
-
-def test_records_hold_no_nan_and_stay_as_made() -> None:
-    record = Record.model_validate(RECORD)
-    with pytest.raises(ValidationError, match="frozen"):
-        record.seeds = (1,)
-    with pytest.raises(ValidationError, match="finite"):
-        Record.model_validate(changed(timing={"seconds_median": None, "seconds_total": np.nan}))
-    for name in ("", ".", "..", "/a", "b/a", "C:\\a"):
-        with pytest.raises(ValidationError, match="bare file name"):
-            RowsFacts(file=name, sha256=SHA)
 
 
 def test_no_heavy_imports() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.records.rows import ResultRow, to_header, to_line
+from faithbench.core.types import Attribution, Encoding, Example
+from faithbench.records.rows import ResultRow, add_values, row_of, to_header, to_line
 from tests.support.builders import HEAD, KEY, LINE, row
 
 
@@ -51,3 +52,62 @@ def test_rows_are_closed_and_frozen() -> None:
     with pytest.raises(AttributeError, match="immutable"):
         row().target = 2
     assert row().by_seed is not row().by_seed
+
+
+def attribution(scores: list[float], gap: float | None = None) -> Attribution:
+    """Return an attribution of an example of four tokens, of which the middle two are evidence."""
+    encoding = Encoding(
+        example=Example(id="e7", text="good film", label=1),
+        ids=np.arange(4),
+        types=np.zeros(4, dtype=np.int64),
+        erasable=np.array([False, True, True, False]),
+        words=np.array([-1, 0, 1, -1]),
+        spans=((0, 0), (0, 4), (5, 9), (0, 0)),
+        word_spans=((0, 4), (5, 9)),
+        truncated=0,
+    )
+    return Attribution(encoding, 1, np.array(scores), 0.5, forwards=3, backwards=1, gap=gap)
+
+
+def test_a_row_of_attributions_has_every_seed() -> None:
+    first = attribution([9.0, 0.1, 0.2, 9.0], gap=-0.123456789)
+    made = row_of(
+        [first, attribution([9.0, 0.3, 0.4, 9.0])],
+        tokens=["good", "film"],
+        right=True,
+        probability=0.75,
+        values={"aopc": [0.25, 0.5], "lodds": [None, 1.0], "max_sensitivity": [2.0]},
+        rows_asked=8,
+        distinct_rows=6,
+        right_without_rationale=False,
+        curves=[[0.5, 0.25], [0.25, 0.25]],
+    )
+    assert made == ResultRow(
+        id="e7",
+        target=1,
+        label=1,
+        right=True,
+        probability=0.75,
+        tokens=("good", "film"),
+        scores=(0.1, 0.2),
+        more_scores=((0.3, 0.4),),
+        values={"aopc": 0.375, "lodds": 1.0, "max_sensitivity": 2.0},
+        by_seed={"aopc": (0.25, 0.5), "lodds": (None, 1.0)},
+        curve=(0.375, 0.25),
+        right_without_rationale=False,
+        rows_asked=8,
+        distinct_rows=6,
+        forwards=3,
+        backwards=1,
+        gap=-0.1234568,
+    )
+
+
+def test_values_are_added_to_a_new_row() -> None:
+    before = row(values={"aopc": 0.5})
+    after = add_values(before, {"lodds": [None, None], "iou": [0.1, 0.2, None]})
+    assert before.values == {"aopc": 0.5}
+    assert after.values == {"aopc": 0.5, "lodds": None, "iou": 0.15}
+    assert after.by_seed == {"lodds": (None, None), "iou": (0.1, 0.2, None)}
+    with pytest.raises(FaithbenchError, match="value 'iou' is nan"):
+        add_values(before, {"iou": [0.0, float("nan")]})

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.records import rows_file as row_files
+from faithbench.records import rows_file
 from faithbench.records.rows_file import read_rows, times_path
 from faithbench.records.rows_writer import open_rows
 from tests.support.builders import HEAD, KEY, LINE, row
@@ -35,7 +35,7 @@ def test_a_file_has_a_header_and_a_line_per_row(path: Path) -> None:
 
 def test_reading_checks_the_file(path: Path) -> None:
     with pytest.raises(
-        FaithbenchError, match=r"cannot read rows file .*: No such file.*beside its"
+        FaithbenchError, match=r"cannot read rows file .*: No such file.*next to its"
     ):
         read_rows(path)
     path.write_bytes(HEAD + LINE)
@@ -44,14 +44,14 @@ def test_reading_checks_the_file(path: Path) -> None:
         read_rows(path, "00")
     for torn in (HEAD + LINE[:-1], HEAD + LINE + b"{\n", HEAD[:-1], b""):
         path.write_bytes(torn)
-        with pytest.raises(FaithbenchError, match="ends in half a line; run the cell again"):
+        with pytest.raises(FaithbenchError, match="ends in half a line; run the explainer again"):
             read_rows(path)
         assert path.read_bytes() == torn, "reading changes nothing"
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert row_files.LARGEST == 256 * 1024 * 1024
-    monkeypatch.setattr(row_files, "LARGEST", 2 << 20)
+    assert rows_file.MAX_UNPACKED == 256 * 1024 * 1024
+    monkeypatch.setattr(rows_file, "MAX_UNPACKED", 2 << 20)
     path = tmp_path / "x.rows.jsonl.gz"
     path.write_bytes(gzip.compress(b"\n" * (3 << 20)))
     with pytest.raises(FaithbenchError, match="holds more than 2 MB unpacked, which is refused"):
@@ -78,7 +78,8 @@ def test_any_row_survives(
     path = tmp_path_factory.getbasetemp() / "any.jsonl"
     tokens, scores = [token for token, _ in scored], [score for _, score in scored]
     made = row(example, tokens=tokens, scores=scores, values=values)
-    with open_rows(path, KEY, fresh=True) as file:
+    path.unlink(missing_ok=True)
+    with open_rows(path, KEY) as file:
         file.append([(made, 0.0)])
     before = path.read_bytes()
     assert read_rows(path) == (made,)

@@ -14,7 +14,7 @@ import pytest
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import replace_file
-from faithbench.records import rows_writer as checkpoint
+from faithbench.records import rows_writer
 from faithbench.records.rows_file import read_rows, times_path
 from faithbench.records.rows_writer import open_rows
 from tests.support.builders import HEAD, KEY, LINE, line, row
@@ -72,7 +72,7 @@ def test_a_last_line_of_rubbish_is_dropped(path: Path, tail: bytes) -> None:
     [
         (
             HEAD + b'{"id"\n' + LINE,
-            r"line 2 is damaged: Input data was truncated; restore the file or use --f",
+            r"line 2 is damaged: Input data was truncated; restore the file, or del",
         ),
         (HEAD + LINE + LINE[:-1] + b"x\n" + b"{", "line 3 is damaged: JSON is malformed: trail"),
         (HEAD + LINE + LINE, "line 3 is damaged: example 'e1' appears twice"),
@@ -85,21 +85,19 @@ def test_a_last_line_of_rubbish_is_dropped(path: Path, tail: bytes) -> None:
         (HEAD + LINE.replace(b":9", b":-9"), r"line 2 is damaged: .*>= 0.*rows_asked"),
         (HEAD + LINE.replace(b"e1", b"\xff") + LINE, "line 2 is damaged: .*utf-8"),
         (HEAD + LINE.replace(b"0.1,", b""), "line 2 is damaged: 1 scores for 2 tokens"),
-        (HEAD.replace(b"ab", b"cd") + LINE, "belongs to a run with other settings.*--fresh"),
+        (HEAD.replace(b"ab", b"cd") + LINE, "belongs to a run with other settings.*delete it or"),
         (HEAD.replace(b":1", b":2"), r"newer faithbench \(rows 2, this one reads up to 1\): upgr"),
-        (b'{"faithbench_rows":1}\n', "is not a rows file: its first line is no header; use --fre"),
+        (b'{"faithbench_rows":1}\n', "is not a rows file: its first line is no header; delete it"),
         (b"my thesis\n", "is not a rows file"),
         (b"my thesis", "is not a rows file"),
     ],
 )
-def test_other_files_are_refused_unless_fresh(path: Path, content: bytes, message: str) -> None:
+def test_other_files_are_refused_and_left_alone(path: Path, content: bytes, message: str) -> None:
     path.write_bytes(content)
     with pytest.raises(FaithbenchError, match=message) as caught:
         open_rows(path, KEY)
     assert str(path) in str(caught.value)
     assert path.read_bytes() == content
-    with open_rows(path, KEY, fresh=True) as file:
-        assert file.done == {} and path.read_bytes() == HEAD
 
 
 def test_an_example_is_written_once(path: Path) -> None:
@@ -118,7 +116,8 @@ def test_finish_gives_the_bytes_of_an_unbroken_run(path: Path) -> None:
         whole = file.finish([row(example) for example in order])
     expected = HEAD + line("e3") + line("e1") + line("e2")
     assert path.read_bytes() == expected and whole == hashlib.sha256(expected).hexdigest()
-    with open_rows(path, KEY, fresh=True) as file:
+    path.unlink()
+    with open_rows(path, KEY) as file:
         file.append([(row("e2"), 1.0)])
     times_path(path).write_bytes(b'{"id":"e1","seconds":9.0}\n')  # its row was never written
     with open_rows(path, KEY) as file:
@@ -138,7 +137,7 @@ def test_finish_gives_the_bytes_of_an_unbroken_run(path: Path) -> None:
 @pytest.mark.parametrize(
     ("order", "message"),
     [
-        (["e1", "e2"], "holds 1 examples but 2 were asked for, 1 of them missing; use --fresh"),
+        (["e1", "e2"], "holds 1 examples but 2 were asked for, 1 of them missing; delete it"),
         ([], "holds 1 examples but 0 were asked for, 0 of them missing"),
         (["e1", "e1"], "holds 1 examples but 2 were asked for, 0 of them missing"),
     ],
@@ -175,9 +174,9 @@ def child(path: Path, chunks: int) -> subprocess.Popen[str]:
 def test_a_killed_run_keeps_what_it_acknowledged(path: Path) -> None:
     with child(path, 10**9) as process:
         assert process.stdout is not None
-        said = [process.stdout.readline().strip() for _ in range(40)]
+        printed = [process.stdout.readline().strip() for _ in range(40)]
         process.kill()
-    assert said == ["open", *map(str, range(39))]
+    assert printed == ["open", *map(str, range(39))]
     with open_rows(path, KEY) as file:
         kept = list(file.done)
         everything = [f"{number}{part}" for number in range(len(kept)) for part in "abc"]
@@ -185,7 +184,7 @@ def test_a_killed_run_keeps_what_it_acknowledged(path: Path) -> None:
         assert set(file.seconds) == set(kept)
         file.append([(row("last"), 1.0)])
         file.finish([file.done[example] for example in (*kept, "last")])
-    assert [found.id for found in read_rows(path)] == [*kept, "last"]
+    assert [kept_row.id for kept_row in read_rows(path)] == [*kept, "last"]
 
 
 def test_two_runs_never_write_one_file(path: Path) -> None:
@@ -194,9 +193,8 @@ def test_two_runs_never_write_one_file(path: Path) -> None:
         assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(2)] == ["open\n", "0\n"]
         before = path.read_bytes()
-        for fresh in (False, True):
-            with pytest.raises(FaithbenchError, match=busy):
-                open_rows(path, KEY, fresh=fresh)
+        with pytest.raises(FaithbenchError, match=busy):
+            open_rows(path, KEY)
         assert path.read_bytes() == before
         process.kill()
     with open_rows(path, KEY) as file:
@@ -209,14 +207,14 @@ def test_a_file_replaced_while_being_locked_is_opened_anew(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path.write_bytes(HEAD)
-    lock = checkpoint._lock
+    lock = rows_writer._lock
 
     def other_run_finishes_first(file: Any) -> bool:
-        monkeypatch.setattr(checkpoint, "_lock", lock)
+        monkeypatch.setattr(rows_writer, "_lock", lock)
         replace_file(path, HEAD + LINE)
         return lock(file)
 
-    monkeypatch.setattr(checkpoint, "_lock", other_run_finishes_first)
+    monkeypatch.setattr(rows_writer, "_lock", other_run_finishes_first)
     with open_rows(path, KEY) as file:
         assert list(file.done) == ["e1"]
 
@@ -240,8 +238,8 @@ def test_a_full_disk_leaves_no_half_line(path: Path, monkeypatch: pytest.MonkeyP
     assert path.read_bytes() == HEAD + line("e1") + line("e2")
 
 
-def test_places_and_texts_that_cannot_be_written(path: Path) -> None:
-    with pytest.raises(FaithbenchError, match=r"cannot write rows file .*Is a directory; free"):
+def test_folders_and_texts_that_cannot_be_written(path: Path) -> None:
+    with pytest.raises(FaithbenchError, match=r"cannot write rows file .*Is a directory; fix that"):
         open_rows(path.parent, KEY)
     with open_rows(path, KEY) as file:
         with pytest.raises(FaithbenchError, match="example 'e1': its id or a token is not valid"):
