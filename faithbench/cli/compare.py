@@ -103,10 +103,10 @@ def _report(comparison: Comparison) -> Iterator[RenderableType]:
 
 
 def _title(metric: str, facts: MetricFacts) -> Text:
-    from faithbench.metrics.registry import TITLES
+    from faithbench.metrics.registry import title_of
 
     better = {True: ", higher is better", False: ", lower is better", None: ""}
-    name = TITLES.get(metric, metric)
+    name = title_of(metric)
     return Text(f"{name} ({facts.family}{better[facts.higher_is_better]})", style="bold")
 
 
@@ -148,13 +148,13 @@ def _tests(duels: Sequence[Duel]) -> Table:
 
 
 def _examples(metric: str, differences: Sequence[Difference]) -> Iterator[Text]:
-    from faithbench.metrics.registry import TITLES
+    from faithbench.metrics.registry import title_of
 
     if not differences:
         return
     yield Text(
         f"\nThe {len(differences)} examples on which they differ most in "
-        f"{TITLES.get(metric, metric)} (--metric names another):",
+        f"{title_of(metric)} (--metric names another):",
         style="bold",
     )
     for difference in differences:

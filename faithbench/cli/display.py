@@ -21,7 +21,8 @@ from rich.table import Table
 from rich.text import Text
 
 from faithbench.core.types import Progress
-from faithbench.metrics.registry import TITLES
+from faithbench.metrics.cost import COSTS, Cost
+from faithbench.metrics.registry import title_of
 from faithbench.records.schema import MetricFacts, Record
 
 _FIRST_LINE, _NEXT_LINE = 2, 10
@@ -90,10 +91,10 @@ def results_tables(records: Sequence[tuple[str, Record]]) -> list[Table]:
                 family = facts.family
                 table.add_row(Text(family + (" (proxy)" if facts.proxy else ""), style="dim"))
             cells = [_mean(record.metrics[name], best[name]) for _, record in block]
-            table.add_row(f"{TITLES.get(name, name)} {_arrow(facts)}", *cells)
+            table.add_row(f"{title_of(name)} {_arrow(facts)}", *cells)
         table.add_row(Text("speed", style="dim"))
-        for title, cell in _SPEED.items():
-            table.add_row(f"{title} ↓", *(cell(record) for _, record in block))
+        for cost in COSTS:
+            table.add_row(f"{title_of(cost.name)} ↓", *(_cost(cost, record) for _, record in block))
         tables.append(table)
     tables[
         0
@@ -127,36 +128,25 @@ def caption(record: Record) -> str:
     )
 
 
-def _seconds(record: Record) -> str:
-    seconds, ends = record.timing.seconds_median, record.timing.seconds_ci95
-    if seconds is None:
+def _cost(cost: Cost, record: Record) -> str:
+    """Write what one cost comes to in a record."""
+    value = cost.score(record)
+    if value is None:
         return "-"
+    if cost.unit == "bytes":
+        return f"{value / 1e6:.0f} MB"
+    return f"{value:.4g}" if cost.unit == "rows" else _seconds(value, cost.interval(record))
+
+
+def _seconds(seconds: float, ends: tuple[float, float] | None) -> str:
     if seconds < 0.001:
         return "<.001"
-    half = f" ±{_short((ends[1] - ends[0]) / 2)}".replace("±0.", "±.") if ends else ""
-    return _short(seconds) + half
+    half = f" ±{_digits((ends[1] - ends[0]) / 2)}".replace("±0.", "±.") if ends else ""
+    return _digits(seconds) + half
 
 
-def _short(seconds: float) -> str:
+def _digits(seconds: float) -> str:
     return f"{seconds:.2g}" if seconds < 0.1 else f"{seconds:.2f}"
-
-
-def _megabytes(record: Record) -> str:
-    peak = record.timing.peak_memory_bytes
-    return "-" if peak is None else f"{peak / 1e6:.0f} MB"
-
-
-def _count(rows: float | None) -> str:
-    return "-" if rows is None else f"{rows:.4g}"
-
-
-_SPEED: dict[str, Callable[[Record], str]] = {
-    "seconds": _seconds,
-    "peak_memory": _megabytes,
-    "forwards": lambda record: _count(record.cost.forwards_per_example),
-    "backwards": lambda record: _count(record.cost.backwards_per_example),
-    "forward_equivalents": lambda record: _count(record.cost.forward_equivalents_per_example),
-}
 
 
 def _arrow(facts: MetricFacts) -> str:

@@ -17,8 +17,8 @@ from faithbench.cli.options import Commands, DataFolder, Source
 from faithbench.core.errors import FaithbenchError
 
 if TYPE_CHECKING:
+    from faithbench.core.plugins import Plugin
     from faithbench.data.tasks import Task
-    from faithbench.explainers.registry import Plugin
 
 list_app = typer.Typer(
     cls=Commands, help="List tasks, explainers or metrics.", no_args_is_help=True

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.plugins import Plugin
 from faithbench.core.spec import parse_explainers, setting_text
 from faithbench.core.types import Settings
 from faithbench.explainers.protocol import Explainer
-from faithbench.explainers.registry import EXPLAINERS, Plugin, installed_plugins, plugins_of_file
+from faithbench.explainers.registry import EXPLAINERS, installed_plugins, plugins_of_file
 
 
 @dataclass(frozen=True)

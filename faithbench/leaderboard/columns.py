@@ -13,7 +13,7 @@ from faithbench.core.rounding import all_significant, decimals
 from faithbench.core.types import Floats
 from faithbench.leaderboard.board import Column, Pair, Score
 from faithbench.leaderboard.gather import Entry, Group
-from faithbench.metrics.registry import FAMILIES, METRICS, TITLES, Family
+from faithbench.metrics.registry import FAMILIES, METRICS, Family, needs_encoder, title_of
 from faithbench.records.schema import Record
 from faithbench.stats.summaries import Summary, summaries
 from faithbench.stats.tournament import Duel, tournament
@@ -22,7 +22,7 @@ from faithbench.stats.tournament import Duel, tournament
 class Variant(NamedTuple):
     """One way a metric was measured: values of two variants are never in one column.
 
-    `encoder` is that of `iou_semantic`, and empty for all other metrics.
+    `encoder` is that of metrics which need one, and empty for all others.
     """
 
     name: str
@@ -77,7 +77,7 @@ def _variants(record: Record, entry: Entry) -> dict[str, Variant]:
             family=_known_family(facts.family, name, entry),
             higher_is_better=facts.higher_is_better,
             proxy=facts.proxy,
-            encoder=encoder if name == "iou_semantic" else "",
+            encoder=encoder if needs_encoder(name) else "",
         )
         for name, facts in record.metrics.items()
     }
@@ -120,7 +120,7 @@ def _column(
     # thousand pairs; to check them again would take about a second.
     return Column.model_construct(
         metric=key,
-        title=TITLES.get(variant.name, variant.name) + key.removeprefix(variant.name),
+        title=title_of(variant.name) + key.removeprefix(variant.name),
         family=variant.family,
         higher_is_better=variant.higher_is_better,
         version=variant.version,

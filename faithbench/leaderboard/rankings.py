@@ -16,6 +16,7 @@ import numpy as np
 from faithbench.core.rounding import decimals, significant
 from faithbench.core.types import Floats
 from faithbench.leaderboard.board import Column, Interval, ParetoPoint, Ranking, Table
+from faithbench.metrics.cost import FORWARD_EQUIVALENTS
 from faithbench.metrics.registry import FAMILIES, Family
 from faithbench.stats.pairwise import ALPHA
 from faithbench.stats.ranks import average_ranks, rank_test
@@ -23,7 +24,7 @@ from faithbench.stats.summaries import bootstrap
 
 MIN_COVERAGE = 0.9
 """Share of a table's explainers that must have a value for a metric to be ranked in it."""
-RANKED_COST = "forward_equivalents"
+RANKED_COST = FORWARD_EQUIVALENTS.name
 """The cost that speed is ranked by: it does not depend on the machine."""
 
 

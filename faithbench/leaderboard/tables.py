@@ -11,10 +11,17 @@ from faithbench.core.rounding import decimals
 from faithbench.explainers.registry import EXPLAINERS
 from faithbench.leaderboard.board import BoardRow, Column, ShownExample, Table
 from faithbench.leaderboard.columns import metric_columns
-from faithbench.leaderboard.cost_columns import cost_columns, cost_of, seconds_interval
+from faithbench.leaderboard.cost_columns import cost_columns, cost_of, interval_of
 from faithbench.leaderboard.examples import shown_examples
 from faithbench.leaderboard.gather import Entry, Group
 from faithbench.leaderboard.names import table_ids, table_titles
+from faithbench.metrics.cost import (
+    BACKWARDS,
+    FORWARD_EQUIVALENTS,
+    FORWARDS,
+    PEAK_MEMORY,
+    SECONDS,
+)
 from faithbench.records.conditions import Conditions
 from faithbench.records.schema import Record
 
@@ -106,7 +113,7 @@ def _table(table_id: str, title: str, content: TableContent) -> Table:
 
 def _board_row(entry: Entry) -> BoardRow:
     explainer = entry.first.explainer
-    peak_memory = cost_of(entry, "peak_memory")
+    peak_memory = cost_of(entry, PEAK_MEMORY)
     return BoardRow(
         label=entry.label,
         name=explainer.name,
@@ -117,12 +124,12 @@ def _board_row(entry: Entry) -> BoardRow:
         seeds=tuple(sorted(seed for record in entry.records for seed in record.seeds)),
         submission=entry.submission,
         records=entry.shown_paths,
-        seconds=cost_of(entry, "seconds"),
-        seconds_ci95=seconds_interval(entry),
+        seconds=cost_of(entry, SECONDS),
+        seconds_ci95=interval_of(entry, SECONDS),
         peak_memory_bytes=None if peak_memory is None else round(peak_memory),
-        forwards=cost_of(entry, "forwards"),
-        backwards=cost_of(entry, "backwards"),
-        forward_equivalents=cost_of(entry, "forward_equivalents"),
+        forwards=cost_of(entry, FORWARDS),
+        backwards=cost_of(entry, BACKWARDS),
+        forward_equivalents=cost_of(entry, FORWARD_EQUIVALENTS),
         curve=_curve(entry),
     )
 

@@ -1,8 +1,35 @@
-"""What each number means: pure functions of an example, of its words or of a whole table."""
+"""What each number means: pure functions of an example, of its words, or of a whole table.
 
-# Each registers its metrics on import.
-from faithbench.metrics import cost as cost
-from faithbench.metrics import faithfulness as faithfulness
-from faithbench.metrics import plausibility as plausibility
-from faithbench.metrics import released as released
-from faithbench.metrics import stability as stability
+The room offers `metric`, the decorator that makes a metric of a function (`registry` explains it
+with an example); `find_metrics` and `METRICS`, by which metrics are asked for; and what metrics
+are given: `WordScores` and `ExplainedTexts`. The families are files: `faithfulness`, `stability`,
+`plausibility` and `cost`; `released` has the variants of published code.
+"""
+
+from faithbench.metrics import cost, faithfulness, plausibility, released, stability
+from faithbench.metrics.explained import ExplainedTexts
+from faithbench.metrics.registry import (
+    FAMILIES,
+    METRICS,
+    Metric,
+    find_metrics,
+    metric,
+    metrics_in,
+    register,
+)
+from faithbench.metrics.word_scores import WordScores
+
+__all__ = [
+    "FAMILIES",
+    "METRICS",
+    "ExplainedTexts",
+    "Metric",
+    "WordScores",
+    "find_metrics",
+    "metric",
+]
+
+# The order of the catalogue: records and leaderboards list metrics by it.
+register(cost.COSTS)
+for _family in (faithfulness, plausibility, released, stability):
+    register(metrics_in(_family))

@@ -1,17 +1,25 @@
-"""What table metrics see: the words of all examples with an explainer's scores, and who is near."""
+"""What word and table metrics see: the words of all examples with an explainer's scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 from faithbench.core.types import Example
 from faithbench.metrics.neighbours import Neighbours
-from faithbench.metrics.word_scores import WordScores, by_sentence, mean_rationale_share
+from faithbench.metrics.word_scores import (
+    WordScores,
+    by_sentence,
+    mean_rationale_share,
+    with_mean_share,
+)
 
-Near = Callable[[str], Neighbours]
-"""Finds neighbours by kind: semantic, lexical, or lexical-mean."""
+FindNeighbours = Callable[[str], Neighbours]
+"""Finds neighbours by likeness: semantic, lexical, or lexical-mean."""
+
+Unit = Literal["words", "sentences"]
 
 
 @dataclass(frozen=True)
@@ -25,22 +33,37 @@ class ExplainedTexts:
     words: tuple[WordScores, ...]
     seeds: tuple[tuple[WordScores, ...], ...]
     examples: tuple[Example, ...]
-    near: Near
+    neighbours: FindNeighbours
+
+    @staticmethod
+    def of_seeds(
+        seeds: Sequence[Sequence[WordScores]],
+        examples: Sequence[Example],
+        neighbours: FindNeighbours,
+    ) -> ExplainedTexts:
+        """Join the words of all examples under every seed, the first of which is shown."""
+        every = tuple(with_mean_share(words) for words in seeds)
+        return ExplainedTexts(every[0], every, tuple(examples), neighbours)
+
+    def by_seed(self) -> tuple[ExplainedTexts, ...]:
+        """Return the same texts once per seed, with that seed's words."""
+        return tuple(replace(self, words=words) for words in self.seeds)
+
+    def units(self, unit: Unit) -> tuple[WordScores, ...]:
+        """Return what word metrics are mapped over: an entry per example."""
+        return self.words if unit == "words" else self.sentences
 
     @cached_property
     def sentences(self) -> tuple[WordScores, ...]:
         """The sentences of each example, as if they were words."""
-        return tuple(
-            by_sentence(words, example.text, example.text_b or "")
-            for words, example in zip(self.words, self.examples, strict=True)
+        return with_mean_share(
+            [
+                by_sentence(words, example.text, example.text_b or "")
+                for words, example in zip(self.words, self.examples, strict=True)
+            ]
         )
 
     @cached_property
     def share(self) -> float | None:
         """The mean share of words that rationales mark."""
         return mean_rationale_share(self.words)
-
-    @cached_property
-    def sentence_share(self) -> float | None:
-        """The mean share of sentences that rationales mark."""
-        return mean_rationale_share(self.sentences)

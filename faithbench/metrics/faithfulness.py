@@ -19,6 +19,8 @@ CERTAIN = 1 - 1e-6
 WIDEST = 2 * math.log(CERTAIN / (1 - CERTAIN))
 
 ANY = (-math.inf, math.inf)
+SWAPPED_RANKS = 0.05
+"""A difference of the last bit can swap two ranks, and move Kendall's tau by this much."""
 
 
 def without_top(percents: Sequence[int]) -> Callable[[Case], Bools]:
@@ -34,16 +36,32 @@ def only_top(percents: Sequence[int]) -> Callable[[Case], Bools]:
 without_deciles = without_top(DECILES)
 
 
-@metric("aopc", family="faithfulness", higher_is_better=True, bounds=(-1, 1), plan=without_deciles)
-def aopc(case: Case, answers: Outputs) -> float:
+@metric(
+    "aopc",
+    family="faithfulness",
+    higher_is_better=True,
+    bounds=(-1, 1),
+    plan=without_deciles,
+    keeps_curve=True,
+    title="AOPC",
+    headline=True,
+)
+def aopc(case: Case, outputs: Outputs) -> float:
     """Mean fall of the target's probability without the top 10..90% (Song et al., Eq. 12)."""
-    return float(np.mean(case.probability - answers.probability))
+    return float(np.mean(case.probability - outputs.probability))
 
 
-@metric("lodds", family="faithfulness", higher_is_better=False, bounds=ANY, plan=without_deciles)
-def lodds(case: Case, answers: Outputs) -> float:
+@metric(
+    "lodds",
+    family="faithfulness",
+    higher_is_better=False,
+    bounds=ANY,
+    plan=without_deciles,
+    title="LOdds",
+)
+def lodds(case: Case, outputs: Outputs) -> float:
     """Mean log-ratio of the target's probability without the top 10..90% (Song et al., Eq. 13)."""
-    return float(np.mean(answers.log_probability - case.log_probability))
+    return float(np.mean(outputs.log_probability - case.log_probability))
 
 
 @metric(
@@ -52,10 +70,11 @@ def lodds(case: Case, answers: Outputs) -> float:
     higher_is_better=True,
     bounds=(-1, 1),
     plan=without_top(ERASER),
+    headline=True,
 )
-def comprehensiveness(case: Case, answers: Outputs) -> float:
+def comprehensiveness(case: Case, outputs: Outputs) -> float:
     """Mean fall of the probability without the top 1, 5, 10, 20, 50% (DeYoung et al., Sec. 5)."""
-    return float(np.mean(case.probability - answers.probability))
+    return float(np.mean(case.probability - outputs.probability))
 
 
 @metric(
@@ -64,10 +83,11 @@ def comprehensiveness(case: Case, answers: Outputs) -> float:
     higher_is_better=False,
     bounds=(-1, 1),
     plan=only_top(ERASER),
+    headline=True,
 )
-def sufficiency(case: Case, answers: Outputs) -> float:
+def sufficiency(case: Case, outputs: Outputs) -> float:
     """Mean fall of the probability with only the top 1, 5, 10, 20, 50% (DeYoung et al., Sec. 5)."""
-    return float(np.mean(case.probability - answers.probability))
+    return float(np.mean(case.probability - outputs.probability))
 
 
 @metric(
@@ -76,11 +96,11 @@ def sufficiency(case: Case, answers: Outputs) -> float:
     higher_is_better=False,
     bounds=(0, 1),
     plan=without_top(TWENTIETHS),
-    enough=lambda answers: not answers.kept.all(),
+    enough=lambda outputs: not outputs.kept.all(),
 )
-def flip_fraction(case: Case, answers: Outputs) -> float:
+def flip_fraction(case: Case, outputs: Outputs) -> float:
     """Share of tokens erased, in steps of 5%, when the prediction first changes; 1 if never."""
-    flipped = np.flatnonzero(~answers.kept)
+    flipped = np.flatnonzero(~outputs.kept)
     return top_count(case.n, TWENTIETHS[flipped[0]]) / case.n if len(flipped) else 1.0
 
 
@@ -91,9 +111,9 @@ def flip_fraction(case: Case, answers: Outputs) -> float:
     bounds=(-WIDEST, WIDEST),
     plan=without_top((30,)),
 )
-def delta_log_odds(case: Case, answers: Outputs) -> float:
+def delta_log_odds(case: Case, outputs: Outputs) -> float:
     """Fall of the log-odds without the top 30%, probabilities within 1e-6 of 0 or 1 clipped."""
-    return log_odds(case.probability) - log_odds(float(answers.probability[0]))
+    return log_odds(case.probability) - log_odds(float(outputs.probability[0]))
 
 
 def most_negative(case: Case) -> Bools:
@@ -111,11 +131,11 @@ def most_negative(case: Case) -> Bools:
     bounds=(-WIDEST, WIDEST),
     plan=most_negative,
 )
-def delta_log_odds_neg(case: Case, answers: Outputs) -> float | None:
+def delta_log_odds_neg(case: Case, outputs: Outputs) -> float | None:
     """Fall of the log-odds without the 30% most negative tokens; none negative: no value."""
-    if not len(answers.kept):
+    if not len(outputs.kept):
         return None
-    return log_odds(case.probability) - log_odds(float(answers.probability[0]))
+    return log_odds(case.probability) - log_odds(float(outputs.probability[0]))
 
 
 def log_odds(probability: float) -> float:
@@ -131,9 +151,9 @@ def log_odds(probability: float) -> float:
     bounds=(0, 1),
     plan=only_top((30,)),
 )
-def agreement(case: Case, answers: Outputs) -> float:
+def agreement(case: Case, outputs: Outputs) -> float:
     """1 if the prediction is the same with only the top 30% of the evidence, else 0."""
-    return float(answers.kept[0])
+    return float(outputs.kept[0])
 
 
 def leave_one_out(case: Case) -> Bools:
@@ -143,10 +163,18 @@ def leave_one_out(case: Case) -> Bools:
     return keeps
 
 
-@metric("tau_loo", family="faithfulness", higher_is_better=True, bounds=(-1, 1), plan=leave_one_out)
-def tau_loo(case: Case, answers: Outputs) -> float | None:
+@metric(
+    "tau_loo",
+    family="faithfulness",
+    higher_is_better=True,
+    bounds=(-1, 1),
+    plan=leave_one_out,
+    tolerance=SWAPPED_RANKS,
+    headline=True,
+)
+def tau_loo(case: Case, outputs: Outputs) -> float | None:
     """Kendall's tau-b between scores and the fall of the probability without each token."""
-    return kendall(case.scores, case.probability - answers.probability)
+    return kendall(case.scores, case.probability - outputs.probability)
 
 
 def kendall(first: Floats, second: Floats) -> float | None:
@@ -160,7 +188,7 @@ def kendall(first: Floats, second: Floats) -> float | None:
 
 
 @metric("fi_entropy", family="faithfulness", higher_is_better=None, bounds=(0, 1))
-def fi_entropy(case: Case, answers: Outputs) -> float | None:
+def fi_entropy(case: Case, outputs: Outputs) -> float | None:
     """How spread the importance is: entropy of |score| / sum, divided by ln n; a description."""
     total = float(abs(case.scores).sum())
     if case.n < 2 or total == 0:
@@ -179,12 +207,12 @@ def fi_entropy(case: Case, answers: Outputs) -> float | None:
     opt_in=True,
     needs_bounds=True,
 )
-def naopc(case: Case, answers: Outputs) -> float | None:
+def naopc(case: Case, outputs: Outputs) -> float | None:
     """AOPC between the worst (0) and the best (1) order that a beam search finds for the input."""
     if case.bounds is None or case.bounds[0] == case.bounds[1]:
         return None
     low, high = case.bounds
-    return (float(np.mean(case.probability - answers.probability)) - low) / (high - low)
+    return (float(np.mean(case.probability - outputs.probability)) - low) / (high - low)
 
 
 BEST = 20
@@ -197,7 +225,7 @@ BEST = 20
     bounds=(0, 1),
     need="answers",
 )
-def answer_recall_at_20(case: Case, answers: Outputs) -> float | None:
+def answer_recall_at_20(case: Case, outputs: Outputs) -> float | None:
     """Share of the gold answer's tokens among the 20 best (the Precision@20 of Song et al.).
 
     Of several accepted answers the one found best, as in SQuAD's own scores; none: no value.

@@ -11,7 +11,13 @@ import numpy as np
 
 from faithbench.core.erasure import keep_without
 from faithbench.core.types import Bools, Case, Outputs, rank
-from faithbench.metrics.faithfulness import ANY, kendall, leave_one_out, without_top
+from faithbench.metrics.faithfulness import (
+    ANY,
+    SWAPPED_RANKS,
+    kendall,
+    leave_one_out,
+    without_top,
+)
 from faithbench.metrics.registry import metric
 
 
@@ -36,9 +42,9 @@ def mask_lrp_grid(case: Case) -> Bools:
     plan=mask_lrp_grid,
     opt_in=True,
 )
-def aopc_mask_lrp(case: Case, answers: Outputs) -> float:
+def aopc_mask_lrp(case: Case, outputs: Outputs) -> float:
     """AOPC on the grid of the Mask-LRP code; with --operator pad, its published numbers."""
-    return float(np.mean(case.probability - answers.probability))
+    return float(np.mean(case.probability - outputs.probability))
 
 
 @metric(
@@ -49,9 +55,9 @@ def aopc_mask_lrp(case: Case, answers: Outputs) -> float:
     plan=mask_lrp_grid,
     opt_in=True,
 )
-def lodds_mask_lrp(case: Case, answers: Outputs) -> float:
+def lodds_mask_lrp(case: Case, outputs: Outputs) -> float:
     """LOdds on the grid of the Mask-LRP code; with --operator pad, its published numbers."""
-    return float(np.mean(answers.log_probability - case.log_probability))
+    return float(np.mean(outputs.log_probability - case.log_probability))
 
 
 @metric(
@@ -62,9 +68,9 @@ def lodds_mask_lrp(case: Case, answers: Outputs) -> float:
     plan=mask_lrp_grid,
     opt_in=True,
 )
-def aopc_attcat(case: Case, answers: Outputs) -> float:
+def aopc_attcat(case: Case, outputs: Outputs) -> float:
     """AOPC of the AttCAT code: the same grid, but rises of the probability count as falls."""
-    return float(np.mean(abs(case.probability - answers.probability)))
+    return float(np.mean(abs(case.probability - outputs.probability)))
 
 
 def saloss_steps(case: Case) -> Bools:
@@ -87,13 +93,13 @@ def _saloss_counts(size: int) -> range:
     higher_is_better=False,
     bounds=(0, 1),
     plan=saloss_steps,
-    enough=lambda answers: not answers.kept.all(),
+    enough=lambda outputs: not outputs.kept.all(),
     opt_in=True,
 )
-def flip_fraction_saloss(case: Case, answers: Outputs) -> float:
+def flip_fraction_saloss(case: Case, outputs: Outputs) -> float:
     """Share of all T tokens erased at the first flip, by the steps of the SaLoss code."""
     size = len(case.every_score)
-    flipped = np.flatnonzero(~answers.kept)
+    flipped = np.flatnonzero(~outputs.kept)
     return _saloss_counts(size)[flipped[0]] / size if len(flipped) else 1.0
 
 
@@ -103,11 +109,12 @@ def flip_fraction_saloss(case: Case, answers: Outputs) -> float:
     higher_is_better=True,
     bounds=(-1, 1),
     plan=leave_one_out,
+    tolerance=SWAPPED_RANKS,
     opt_in=True,
 )
-def tau_loo_jain_wallace(case: Case, answers: Outputs) -> float | None:
+def tau_loo_jain_wallace(case: Case, outputs: Outputs) -> float | None:
     """Kendall's tau-b between scores and how far the probability moves, up or down."""
-    return kendall(case.scores, abs(case.probability - answers.probability))
+    return kendall(case.scores, abs(case.probability - outputs.probability))
 
 
 @metric(
@@ -118,9 +125,9 @@ def tau_loo_jain_wallace(case: Case, answers: Outputs) -> float | None:
     plan=without_top((30,)),
     opt_in=True,
 )
-def delta_log_odds_l2e(case: Case, answers: Outputs) -> float:
+def delta_log_odds_l2e(case: Case, outputs: Outputs) -> float:
     """Fall of the log-odds without the top 30%, as the L2E code: not clipped, 0 where p is 1."""
-    return log_odds_l2e(case.probability) - log_odds_l2e(float(answers.probability[0]))
+    return log_odds_l2e(case.probability) - log_odds_l2e(float(outputs.probability[0]))
 
 
 def log_odds_l2e(probability: float) -> float:

@@ -1,50 +1,61 @@
 """Stability: do like examples get like explanations, and do other seeds and small noise?
 
-`iou_*` compare each example with its three nearest of the same predicted class (Situ et al. 2021).
+`iou_*` compare each example with its three nearest of the same predicted class (Situ et al. 2021,
+below called L2E). An explanation is read as words: the strings of an example's words, lower-cased,
+with one score for each of them.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from math import inf
+from typing import TypeVar
 
 import numpy as np
 
+from faithbench.core.erasure import top_count
+from faithbench.core.types import Bools, Floats, Ints, rank
+from faithbench.data.words import is_stop_word
 from faithbench.metrics.explained import ExplainedTexts
-from faithbench.metrics.overlaps import (
-    WordSet,
-    iou_labels_of_neighbours,
-    iou_of_neighbours,
-    labelled_words,
-    seed_agreement,
-    top_words,
-)
-from faithbench.metrics.registry import Measure, file_metric, table_metric
+from faithbench.metrics.neighbours import Neighbours
+from faithbench.metrics.registry import metric
 from faithbench.metrics.word_scores import WordScores
 
+WordSet = frozenset[str]
+Labelled = tuple[WordSet, WordSet, WordSet, WordSet]
+"""The words labelled high negative, low negative, low positive and high positive."""
 
-def _iou(table: ExplainedTexts, kind: str) -> list[float | None]:
-    sets, near = _top(table.words), table.near(kind)
-    return [iou_of_neighbours(place, sets, near) for place in range(len(sets))]
+HIGH_NEGATIVE, LOW_NEGATIVE, NEUTRAL, LOW_POSITIVE, HIGH_POSITIVE = range(5)
+_SLACK = 1e-9
+
+Explanation = TypeVar("Explanation", WordSet, Labelled)
 
 
-def _top(words: tuple[WordScores, ...]) -> list[WordSet]:
-    return [top_words(own.strings, own.scores) for own in words]
-
-
-@table_metric("iou_semantic", family="stability", higher_is_better=True, bounds=(0, 1))
+@metric(
+    "iou_semantic",
+    kind="table",
+    family="stability",
+    higher_is_better=True,
+    bounds=(0, 1),
+    needs_encoder=True,
+    headline=True,
+)
 def iou_semantic(table: ExplainedTexts) -> list[float | None]:
     """Overlap of the top 30% words with those of the 3 examples nearest in meaning."""
-    return _iou(table, "semantic")
+    return mean_over_neighbours(_tops(table.words), table.neighbours("semantic"), iou)
 
 
-@table_metric("iou_lexical", family="stability", higher_is_better=True, bounds=(0, 1))
+@metric("iou_lexical", kind="table", family="stability", higher_is_better=True, bounds=(0, 1))
 def iou_lexical(table: ExplainedTexts) -> list[float | None]:
     """Overlap of the top 30% words with those of the 3 examples nearest in wording."""
-    return _iou(table, "lexical")
+    return mean_over_neighbours(_tops(table.words), table.neighbours("lexical"), iou)
 
 
-@table_metric(
+@metric(
     "iou_lexical:variant=l2e",
+    kind="table",
     family="stability",
     higher_is_better=True,
     bounds=(0, 1),
@@ -52,78 +63,222 @@ def iou_lexical(table: ExplainedTexts) -> list[float | None]:
 )
 def iou_lexical_l2e(table: ExplainedTexts) -> list[float | None]:
     """The same with neighbours of L2E's code: n-gram overlaps averaged, not added."""
-    return _iou(table, "lexical-mean")
+    return mean_over_neighbours(_tops(table.words), table.neighbours("lexical-mean"), iou)
 
 
-def _labels(
-    table: ExplainedTexts, *, drop: bool = False, annotated: bool = False, released: bool = False
-) -> list[float | None]:
-    """Compare labelled words; an example without annotated words has none where those count."""
-    said = []
-    for own in table.words:
-        marked = np.zeros(len(own.scores), bool) if own.rationale is None else own.rationale
-        only = marked if annotated else None
-        said.append(labelled_words(own.strings, own.scores, drop, only))
-    near = table.near("semantic")
-    return [iou_labels_of_neighbours(place, said, near, released) for place in range(len(said))]
-
-
-@table_metric("iou_labels", family="stability", higher_is_better=True, bounds=(0, 1))
-def iou_labels(table: ExplainedTexts) -> list[float | None]:
-    """Overlap with the 3 nearest in meaning of words by sign and strength (L2E, Eq. 1)."""
-    return _labels(table)
-
-
-@table_metric(
-    "iou_labels:words=content",
+@metric(
+    "iou_labels",
+    kind="table",
     family="stability",
     higher_is_better=True,
     bounds=(0, 1),
+    needs_encoder=True,
+)
+def iou_labels(table: ExplainedTexts) -> list[float | None]:
+    """Overlap with the 3 nearest in meaning of words by sign and strength (L2E, Eq. 1)."""
+    labelled = [labelled_words(words.strings, words.scores) for words in table.words]
+    return mean_over_neighbours(labelled, table.neighbours("semantic"), iou_of_labels)
+
+
+@metric(
+    "iou_labels:words=content",
+    kind="table",
+    family="stability",
+    higher_is_better=True,
+    bounds=(0, 1),
+    needs_encoder=True,
     opt_in=True,
 )
 def iou_labels_content(table: ExplainedTexts) -> list[float | None]:
     """The same without stop-words."""
-    return _labels(table, drop=True)
+    labelled = [
+        labelled_words(words.strings, words.scores, drop_stop_words=True) for words in table.words
+    ]
+    return mean_over_neighbours(labelled, table.neighbours("semantic"), iou_of_labels)
 
 
-@table_metric(
+@metric(
     "iou_labels:words=annotated",
+    kind="table",
     family="stability",
     higher_is_better=True,
     bounds=(0, 1),
-    opt_in=True,
     need="rationale",
+    needs_encoder=True,
+    opt_in=True,
 )
 def iou_labels_annotated(table: ExplainedTexts) -> list[float | None]:
-    """The same on words that rationales mark."""
-    return _labels(table, annotated=True)
+    """The same on words that rationales mark.
+
+    An example without a rationale has no such words.
+    """
+    labelled = []
+    for words in table.words:
+        marked = np.zeros(len(words.scores), bool) if words.rationale is None else words.rationale
+        labelled.append(labelled_words(words.strings, words.scores, only=marked))
+    return mean_over_neighbours(labelled, table.neighbours("semantic"), iou_of_labels)
 
 
-@table_metric(
+@metric(
     "iou_labels:variant=l2e",
+    kind="table",
     family="stability",
     higher_is_better=True,
     bounds=(0, 1),
+    needs_encoder=True,
     opt_in=True,
 )
 def iou_labels_l2e(table: ExplainedTexts) -> list[float | None]:
     """The same as L2E's code has it: two labels, by sign; 0 where nothing is labelled."""
-    return _labels(table, released=True)
+    labelled = [labelled_words(words.strings, words.scores) for words in table.words]
+    return mean_over_neighbours(labelled, table.neighbours("semantic"), iou_of_signs)
 
 
-@table_metric(
-    "seed_agreement", family="stability", higher_is_better=True, bounds=(0, 1), need="seeds"
+@metric(
+    "seed_agreement",
+    kind="table",
+    family="stability",
+    higher_is_better=True,
+    bounds=(0, 1),
+    need="seeds",
 )
-def agreement_of_seeds(table: ExplainedTexts) -> list[float | None]:
+def seed_agreement(table: ExplainedTexts) -> list[float | None]:
     """Overlap of the top 30% words between seeds; none for explainers that do not draw."""
-    by_seed = [_top(words) for words in table.seeds]
-    return [seed_agreement(sets) for sets in zip(*by_seed, strict=True)]
+    by_seed = [_tops(words) for words in table.seeds]
+    return [mean_iou_of_pairs(sets) for sets in zip(*by_seed, strict=True)]
 
 
-file_metric(
-    Measure(
-        "max_sensitivity", "stability", False, 0.0, inf, 1,
-        "Largest relative change of the scores under small noise on the embeddings (Yeh et al. "
-        "2019), on up to 16 examples.",
-    )
-)  # fmt: skip
+@metric(
+    "max_sensitivity",
+    kind="measure",
+    per_example=True,
+    family="stability",
+    higher_is_better=False,
+    bounds=(0.0, inf),
+)
+def largest_change(windows: Sequence[float | None]) -> float | None:
+    """Largest relative change of the scores under small noise on the embeddings (Yeh et al.
+    2019), on up to 16 examples.
+
+    A text read in windows has that of the most sensitive one; None where no window has any.
+    """
+    return max((change for change in windows if change is not None), default=None)
+
+
+def top_words(strings: Sequence[str], scores: Floats, share: float = 0.3) -> WordSet:
+    """Return the strings of the top share of words, rounded half up, at least one word.
+
+    Words are ranked one by one: a string that is there twice among the best counts twice towards
+    the share and once in the set.
+    """
+    if not len(strings):
+        return frozenset()
+    # To 12 digits, so that 30% is 30 and not a hair more or less.
+    count = top_count(len(strings), round(100 * share, 12))
+    return frozenset(strings[index] for index in rank(_one_per_word(strings, scores))[:count])
+
+
+def iou(a: WordSet, b: WordSet) -> float | None:
+    """Return intersection over union of two sets; None where both are empty."""
+    union = len(a | b)
+    return len(a & b) / union if union else None
+
+
+def mean_iou_of_pairs(sets: Sequence[WordSet]) -> float | None:
+    """Return the mean IoU over all pairs of sets; None for fewer than two, or empty unions."""
+    return _mean_of_known([iou(a, b) for a, b in combinations(sets, 2)])
+
+
+def mean_over_neighbours(
+    explanations: Sequence[Explanation],
+    neighbours: Neighbours,
+    compare: Callable[[Explanation, Explanation], float | None],
+) -> list[float | None]:
+    """Compare each example's explanation with those of its neighbours, and average.
+
+    Neighbours without a value, whose union is empty, are left out; None where that leaves none.
+    """
+    return [
+        _mean_of_known([compare(own, explanations[other]) for other in others])
+        for own, others in zip(explanations, neighbours, strict=True)
+    ]
+
+
+def five_labels(scores: Floats) -> Ints:
+    """Label each word from 0, high negative, to 4, high positive.
+
+    L2E, the heuristic h of its sequence labelling: positive scores above the mean of the
+    positive ones are high, negative ones below the mean of the negative ones too; exactly 0 is
+    neutral. A score at the mean, a single one of its sign always, is low; scores within 1e-9
+    of it count as at the mean, so that rounding does not decide.
+    """
+    labels = np.full(len(scores), NEUTRAL, dtype=np.int64)
+    for sign, low, high in ((1, LOW_POSITIVE, HIGH_POSITIVE), (-1, LOW_NEGATIVE, HIGH_NEGATIVE)):
+        sizes = sign * np.asarray(scores, dtype=np.float64)
+        of_sign = sizes > 0
+        if of_sign.any():
+            cut = math.fsum(sizes[of_sign]) / int(of_sign.sum()) * (1 + _SLACK)
+            labels[of_sign] = np.where(sizes[of_sign] > cut, high, low)
+    return labels
+
+
+def labelled_words(
+    strings: Sequence[str],
+    scores: Floats,
+    drop_stop_words: bool = False,
+    only: Bools | None = None,
+) -> Labelled:
+    """Return the strings of each label but neutral.
+
+    All words are labelled first; then stop-words are dropped, if asked, and words that are not
+    marked in `only` (one mark per word: the annotated ones), as in L2E, Table 5.
+    """
+    labels = five_labels(_one_per_word(strings, scores))
+    kept = np.ones(len(strings), dtype=bool) if only is None else np.asarray(only, dtype=bool)
+    if len(kept) != len(strings):
+        raise ValueError(f"{len(kept)} marks for {len(strings)} words")
+    if drop_stop_words:
+        kept = kept & np.array([not is_stop_word(word) for word in strings], dtype=bool)
+
+    def of(label: int) -> WordSet:
+        return frozenset(
+            strings[index] for index in np.flatnonzero(kept & (labels == label)).tolist()
+        )
+
+    return of(HIGH_NEGATIVE), of(LOW_NEGATIVE), of(LOW_POSITIVE), of(HIGH_POSITIVE)
+
+
+def iou_of_labels(a: Labelled, b: Labelled) -> float | None:
+    """Return the sum of intersections over the sum of unions of equally labelled words.
+
+    L2E, Eq. 1, for one neighbour; None where all unions are empty.
+    """
+    return _ratio(a, b)
+
+
+def iou_of_signs(a: Labelled, b: Labelled) -> float:
+    """Return the same with high and low as one label each; 0 where all unions are empty."""
+    return _ratio(*((x[0] | x[1], x[2] | x[3]) for x in (a, b))) or 0.0
+
+
+def _ratio(a: Sequence[WordSet], b: Sequence[WordSet]) -> float | None:
+    """Return shared words over all words, set by set."""
+    pairs = list(zip(a, b, strict=True))
+    union = sum(len(x | y) for x, y in pairs)
+    return sum(len(x & y) for x, y in pairs) / union if union else None
+
+
+def _tops(examples: Sequence[WordScores]) -> list[WordSet]:
+    return [top_words(words.strings, words.scores) for words in examples]
+
+
+def _mean_of_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _one_per_word(strings: Sequence[str], scores: Floats) -> Floats:
+    """Return the scores, refusing a number of them that is not that of the words."""
+    if len(strings) != len(scores):
+        raise ValueError(f"{len(scores)} scores for {len(strings)} words")
+    return np.asarray(scores, dtype=np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,8 @@ class WordScores:
 
     `strings` are in lower case; `spans` are characters of the text that the word is in, which
     is text_b for the last `second` words. `rationale` marks words, and is None where none is.
+    `share` is the mean share of marked words over all examples: how many words an explanation
+    may choose. It is None where no example has a rationale.
     """
 
     scores: Floats
@@ -27,6 +29,7 @@ class WordScores:
     spans: tuple[Span, ...]
     rationale: Bools | None
     second: int = 0
+    share: float | None = None
 
 
 def words_of(encoding: Encoding, scores: Floats) -> WordScores:
@@ -90,3 +93,9 @@ def mean_rationale_share(examples: Iterable[WordScores]) -> float | None:
     """Return the mean share of marked words of the examples that have a rationale."""
     shares = [float(words.rationale.mean()) for words in examples if words.rationale is not None]
     return math.fsum(shares) / len(shares) if shares else None
+
+
+def with_mean_share(examples: Sequence[WordScores]) -> tuple[WordScores, ...]:
+    """Tell each example the mean share of marked words, which all of them decide together."""
+    share = mean_rationale_share(examples)
+    return tuple(replace(words, share=share) for words in examples)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from faithbench.core.errors import FaithbenchError, unknown
-from faithbench.metrics.registry import METRICS
+from faithbench.metrics.registry import METRICS, needs_encoder
 from faithbench.records.entrants import Entrant
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import MetricFacts
@@ -126,7 +126,7 @@ def _check_version(name: str, entrants: Sequence[Entrant]) -> None:
     """Refuse values of different formulas, or of neighbours that different encoders found."""
     records = [(e.label, stored.record) for e in entrants for stored in e.records]
     facts = {"versions": [(str(record.metrics[name].version), label) for label, record in records]}
-    if name == "iou_semantic":
+    if needs_encoder(name):
         facts["encoders"] = [(str(record.protocol.encoder), label) for label, record in records]
     for fact, found in facts.items():
         if len({value for value, _ in found}) > 1:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from faithbench.metrics.rationale_agreement import tpr_drop
+from faithbench.metrics.plausibility import tpr_drop
 from faithbench.metrics.registry import Metric
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import CostFacts, MetricFacts

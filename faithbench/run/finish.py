@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,9 +14,10 @@ from faithbench.core.types import Encoding
 from faithbench.data.dataset import Dataset
 from faithbench.data.rationales import rationale_coverage
 from faithbench.explainers.selection import Selected
-from faithbench.metrics.explained import ExplainedTexts, Near
-from faithbench.metrics.registry import table_metrics
-from faithbench.metrics.word_scores import WordScores, words_of
+from faithbench.metrics.cost import wants_timing
+from faithbench.metrics.explained import ExplainedTexts, FindNeighbours
+from faithbench.metrics.registry import TextMetric, text_metrics
+from faithbench.metrics.word_scores import words_of
 from faithbench.models.session import Session
 from faithbench.records.provenance import environment, source_state
 from faithbench.records.record import write
@@ -42,12 +42,9 @@ from faithbench.records.summary import (
     metric_facts,
     tpr_drop_of,
 )
-from faithbench.run.job import Cell, asked, partial_path, sample_by_length
+from faithbench.run.job import Cell, partial_path, sample_by_length
 from faithbench.run.measures.speed import measure_alone
 from faithbench.run.neighbours import Nearest
-
-if TYPE_CHECKING:
-    from faithbench.metrics.registry import TableMetric
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ def measure(
     """Complete the rows by what all examples together say, and measure the explainer's speed."""
     rows = [file.done[e.example.id] for e in encodings]
     table = explained_texts(encodings, rows, near)
-    values = table_values(table_metrics(cell.job.metrics), table)
+    values = text_values(text_metrics(cell.job.metrics), table)
     rows = [add_values(row, own) for row, own in zip(rows, values, strict=True)]
     seconds = [file.seconds[row.id] for row in rows if row.id in file.seconds]
     return Measured(tuple(rows), _timing(session, cell, encodings, rows, sum(seconds)), table.share)
@@ -115,7 +112,7 @@ def _timing(
     """Measure the explainer alone on a sample, if its speed is wanted and it is at hand."""
     if cell.selected.replayed:
         return TimingFacts(seconds_total=getattr(cell.selected.explainer, "seconds", None))
-    if not asked(cell.job, "seconds") and not asked(cell.job, "peak_memory"):
+    if not wants_timing(cell.job.metrics):
         return TimingFacts(seconds_total=total)
     targets = {row.id: row.target for row in rows}
     sample = sample_by_length(encodings)
@@ -214,33 +211,31 @@ def make_record(
 
 
 def explained_texts(
-    encodings: Sequence[Encoding], rows: Sequence[ResultRow], near: Near
+    encodings: Sequence[Encoding], rows: Sequence[ResultRow], neighbours: FindNeighbours
 ) -> ExplainedTexts:
     """Read the words back from the rows of a run, scores rounded as they are there."""
-    seeds = tuple(
-        tuple(
+    seeds = [
+        [
             words_of(encoding, np.array((row.scores, *row.more_scores)[seed], dtype=np.float64))
             for encoding, row in zip(encodings, rows, strict=True)
-        )
+        ]
         for seed in range(1 + len(rows[0].more_scores))
-    )
-    return ExplainedTexts(seeds[0], seeds, tuple(e.example for e in encodings), near)
+    ]
+    return ExplainedTexts.of_seeds(seeds, [e.example for e in encodings], neighbours)
 
 
-def table_values(
-    metrics: Sequence[TableMetric], table: ExplainedTexts
+def text_values(
+    metrics: Sequence[TextMetric], table: ExplainedTexts
 ) -> list[dict[str, list[float | None]]]:
     """Return for each example each metric's value under every seed.
 
     A metric that compares the seeds has one value for all of them.
     """
-    found: list[dict[str, list[float | None]]] = [{} for _ in table.words]
+    values: list[dict[str, list[float | None]]] = [{} for _ in table.words]
+    by_seed = table.by_seed()
     for metric in metrics:
-        views = [table] if metric.need == "seeds" else [_under(table, own) for own in table.seeds]
-        for place, own in enumerate(zip(*(metric.values(view) for view in views), strict=True)):
-            found[place][metric.name] = list(own)
-    return found
-
-
-def _under(table: ExplainedTexts, words: tuple[WordScores, ...]) -> ExplainedTexts:
-    return replace(table, words=words)
+        views = by_seed if metric.per_seed else (table,)
+        columns = [metric.values(view) for view in views]
+        for example, under_seeds in zip(values, zip(*columns, strict=True), strict=True):
+            example[metric.name] = list(under_seeds)
+    return values

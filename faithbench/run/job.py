@@ -145,11 +145,6 @@ PROBED_EXAMPLES = 16
 """Of so many examples at most, spread over all lengths, is max_sensitivity taken."""
 
 
-def asked(job: Job, name: str) -> bool:
-    """Say whether a metric of this name is wanted."""
-    return any(metric.name == name for metric in job.metrics)
-
-
 TIMED_EXAMPLES = 10
 """Of so many examples at most is speed measured."""
 

@@ -26,7 +26,8 @@ Bounds = tuple[float, float]
 class Scored:
     """The metric values of one attribution, and the rows they took.
 
-    `curve` is f without the top 10, 20, ..., 90%, if `aopc` was among the metrics.
+    `curve` is what a metric keeps of its rows' probabilities: f without the top 10, 20, ..., 90%
+    if `aopc` was among the metrics.
     """
 
     values: dict[str, float | None]
@@ -138,7 +139,7 @@ def _ask(
 
 def _scored(requests: Sequence[_Request]) -> Scored:
     asked = [keep for r in requests for keep in r.plan[: r.asked]]
-    curves = [tuple(r.answers.probability.tolist()) for r in requests if r.metric.name == "aopc"]
+    curves = [tuple(r.answers.probability.tolist()) for r in requests if r.metric.keeps_curve]
     return Scored(
         {r.metric.name: r.metric.value(r.case, r.answers) for r in requests},
         len(asked),

@@ -11,11 +11,11 @@ import numpy as np
 
 from faithbench.core.rounding import significant
 from faithbench.core.types import Attribution, Encoding, Floats
-from faithbench.metrics.registry import case_metrics, find_metrics, table_metrics
+from faithbench.metrics.registry import case_metrics, find_metrics, text_metrics
 from faithbench.models.predictions import Prediction, predictions
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import Record
-from faithbench.run.finish import explained_texts, spans_of, table_values
+from faithbench.run.finish import explained_texts, spans_of, text_values
 from faithbench.run.measures.rationale_erasure import labels_without_rationale
 from faithbench.run.neighbours import Nearest
 from faithbench.run.score import Scored, score
@@ -28,8 +28,6 @@ EXACT = 2e-9
 """Rows keep 9 decimals: what follows from them alone may differ by no more."""
 NEAR = 1e-4
 """Probabilities in float32 differ between machines."""
-RANKS = 0.05
-"""A difference of the last bit can swap two ranks of `tau_loo`."""
 
 
 def prove_measured(
@@ -107,8 +105,8 @@ def _prove_tables(
     targets = [one.target for one in said]
     near = Nearest(bench.data, kept, targets, None, "cpu", lambda *_: None)
     table = explained_texts(bench.encodings, rows, near)
-    metrics = [m for m in table_metrics(find_metrics("all")) if m.name in record.metrics]
-    found = table_values(metrics, table)
+    metrics = [m for m in text_metrics(find_metrics("all")) if m.name in record.metrics]
+    found = text_values(metrics, table)
     share = None if table.share is None else round(table.share, 9)
     yield from differing(file, "task", record.task, {"rationale_share": share})
     yield from differing(file, "protocol", record.protocol, {"encoder": near.encoder_used})
@@ -129,8 +127,7 @@ def _prove_case(
         found += score(engine, [told_again], [said.log_probability], metrics, "mask", [None])
     for metric in metrics:
         wanted = [one.values[metric.name] for one in found]
-        tolerance = RANKS if metric.name == "tau_loo" else NEAR
-        yield from _prove_value(file, row, metric.name, wanted, tolerance)
+        yield from _prove_value(file, row, metric.name, wanted, metric.tolerance)
     for place, curve in enumerate(zip(*(one.curve for one in found), strict=True)):
         if not close(row.curve[place], sum(curve) / len(curve), NEAR):
             seen = told(row.curve[place], sum(curve) / len(curve))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import Dataset
-from faithbench.metrics.registry import Measure, Metric
+from faithbench.metrics.registry import Measure, Metric, case_metrics
 from faithbench.records.identity import identity_of, place_of, run_key
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import PROTOCOL, Record
@@ -54,9 +54,7 @@ def prove_record(
     seeds = tuple(range(SEED, SEED + (SEEDS if several else 1)))
     yield from differing(file, "", record, {"seeds": seeds})
     metrics = [
-        metric
-        for metric in wanted_metrics("all", data, several_seeds=several)
-        if not isinstance(metric, Measure) or metric.name == "max_sensitivity"
+        metric for metric in wanted_metrics("all", data, several_seeds=several) if metric.in_rows
     ]
     faults = [*_prove_rows(file, data, rows, metrics, len(seeds))]
     yield from faults
@@ -128,17 +126,21 @@ def _prove_values(
                 yield Fault(file, where, f"found {one}, its range is {metric.low} to {metric.high}")
             if one is not None and abs(one) > _LARGEST:
                 yield Fault(file, where, f"found {one}, which no probability of a model gives")
-        under_each = seeds > 1 and metric.need != "seeds" and metric.name != "max_sensitivity"
+        under_each = seeds > 1 and metric.per_seed
         if len(own) != (seeds if under_each else 0):
             yield Fault(file, f"{place}.by_seed.{metric.name}", told(len(own), seeds))
         elif own and not close(value, _mean(own), 2e-9):
             yield Fault(file, where, f"is not the mean of its seeds, {told(value, _mean(own))}")
-    if row.values["max_sensitivity"] is not None:
-        yield Fault(file, f"{place}.values.max_sensitivity", "nobody here can have measured it")
+        if isinstance(metric, Measure) and value is not None:
+            yield Fault(file, where, "nobody here can have measured it")
     if len(row.curve) != 9:
         yield Fault(file, f"{place}.curve", told(len(row.curve), 9))
-    elif not close(row.values["aopc"], row.probability - sum(row.curve) / 9, 1e-8):
-        yield Fault(file, f"{place}.values.aopc", "does not follow from probability and curve")
+        return
+    for metric in case_metrics(metrics):
+        mean_fall = row.probability - sum(row.curve) / 9
+        if metric.keeps_curve and not close(row.values[metric.name], mean_fall, 1e-8):
+            where = f"{place}.values.{metric.name}"
+            yield Fault(file, where, "does not follow from probability and curve")
 
 
 def _prove_means(

@@ -9,8 +9,8 @@ import torch
 from faithbench.core.types import Example
 from faithbench.explainers.controls import Human, Random
 from faithbench.explainers.selection import find_explainers
-from faithbench.metrics.rationale_agreement import auprc, iou_f1, saliency_accuracy
-from faithbench.metrics.word_scores import mean_rationale_share, words_of
+from faithbench.metrics.plausibility import auprc, iou_f1, saliency_accuracy
+from faithbench.metrics.word_scores import with_mean_share, words_of
 from faithbench.models.encoding import collate, encode
 from faithbench.models.session import Session
 from faithbench.run.attribute import attribute
@@ -52,10 +52,9 @@ def test_it_is_the_ceiling_and_costs_nothing(tiny_model: Any) -> None:
     (chosen,) = find_explainers("human")
     (found,) = attribute(Session(model), chosen, collate(model, [encoding], [0], [0]))
     assert (found.forwards, found.backwards) == (0, 0)
-    words = words_of(encoding, found.scores)
-    share = mean_rationale_share([words])
-    assert share == 2 / 7
-    assert auprc(words) == iou_f1(words, share) == saliency_accuracy(words) == 1
+    (words,) = with_mean_share([words_of(encoding, found.scores)])
+    assert words.share == 2 / 7
+    assert auprc(words) == iou_f1(words) == saliency_accuracy(words) == 1
 
 
 TEXTS = ["good film", "the plot is not very dull , and the film is great .", "a bad film ."]

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from faithbench.core import plugins
 from faithbench.core.errors import FaithbenchError
-from faithbench.explainers import registry as plugins
 from faithbench.explainers.registry import EXPLAINERS, installed_plugins, plugins_of_file
 from faithbench.explainers.selection import Selected, configure, find_explainers
 
@@ -196,7 +196,7 @@ def test_the_readme_plugin_is_short() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("x = 1", "names no explainer"),
+        ("x = 1", "names no explainer and no metric"),
         ("import no_such_module_at_all", "does not import: ModuleNotFoundError"),
     ],
 )

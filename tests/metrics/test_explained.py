@@ -10,9 +10,9 @@ import pytest
 
 from faithbench.core.types import Example
 from faithbench.metrics.explained import ExplainedTexts
-from faithbench.metrics.registry import METRICS, TableMetric, table_metrics
+from faithbench.metrics.registry import METRICS, TextMetric, text_metrics
 from faithbench.models.encoding import encode
-from faithbench.run.finish import explained_texts, table_values
+from faithbench.run.finish import explained_texts, text_values
 from tests.support.builders import row
 
 EXAMPLES = [
@@ -36,13 +36,13 @@ def table(tiny_model: Any) -> ExplainedTexts:
         )
         for e, first, second in zip(EXAMPLES, SCORES, OTHER, strict=True)
     ]
-    return explained_texts(encodings, rows, lambda _kind: NEAR)
+    return explained_texts(encodings, rows, lambda _likeness: NEAR)
 
 
 def values(name: str, table: ExplainedTexts) -> list[list[float | None]]:
     metric = METRICS[name]
-    assert isinstance(metric, TableMetric)
-    return [own[name] for own in table_values([metric], table)]
+    assert isinstance(metric, TextMetric)
+    return [own[name] for own in text_values([metric], table)]
 
 
 def test_words_of_every_seed(table: ExplainedTexts) -> None:
@@ -108,8 +108,8 @@ def test_sentences_are_as_good_as_their_best_word(table: ExplainedTexts) -> None
 
 def test_a_task_without_rationales_has_no_values(tiny_model: Any) -> None:
     encodings = [encode(tiny_model(), Example("a", "good film", 0))]
-    table = explained_texts(encodings, [row("a", scores=[1.0, 2.0])], lambda _kind: ((),))
-    found = table_values(table_metrics(METRICS.values()), table)[0]
+    table = explained_texts(encodings, [row("a", scores=[1.0, 2.0])], lambda _likeness: ((),))
+    found = text_values(text_metrics(METRICS.values()), table)[0]
     assert all(own == [None] for name, own in found.items() if METRICS[name].need != "seeds")
     assert table.share is None
 
@@ -124,6 +124,6 @@ def test_scaling_changes_nothing(table: ExplainedTexts) -> None:
     scaled = replace(
         table, words=twice(table.words), seeds=tuple(twice(own) for own in table.seeds)
     )
-    metrics = table_metrics(METRICS.values())
-    assert table_values(metrics, scaled) == table_values(metrics, table)
+    metrics = text_metrics(METRICS.values())
+    assert text_values(metrics, scaled) == text_values(metrics, table)
     assert np.array_equal(scaled.words[0].scores, 2 * table.words[0].scores)

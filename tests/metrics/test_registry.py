@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Case
-from faithbench.metrics import registry as metrics
+from faithbench.metrics.faithfulness import aopc
 from faithbench.metrics.registry import (
     FAMILIES,
     METRICS,
     CaseMetric,
+    Facts,
+    Measure,
     TableMetric,
+    WordMetric,
+    case_metrics,
     find_metrics,
+    is_headline,
     metric,
+    metrics_by,
+    needs_encoder,
     no_rows,
-    table_metric,
+    register,
+    text_metrics,
+    title_of,
+    wanted,
 )
 from tests.support.cases import case_of, said
 
@@ -43,8 +56,14 @@ def names(text: str) -> list[str]:
 
 
 def made(value: float | None, low: float = 0.0, high: float = 1.0) -> CaseMetric:
-    facts = ("made-up", "stability", True, low, high, 1, "Be made up.")
-    return CaseMetric(*facts, plan=no_rows, score=lambda *_: value)
+    return CaseMetric(
+        name="made-up",
+        family="stability",
+        higher_is_better=True,
+        bounds=(low, high),
+        summary="Be made up.",
+        score=lambda *_: value,
+    )
 
 
 def test_facts_of_the_erasure_metrics() -> None:
@@ -76,6 +95,7 @@ def test_facts_of_the_other_metrics(name: str, up: bool | None, low: float, high
     found = METRICS[name]
     assert (found.family, found.higher_is_better) == ("faithfulness", up)
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.01)
+    assert isinstance(found, CaseMetric)
     assert found.needs_bounds == (name == "naopc")
     assert (found.enough is not None) == (name == "flip_fraction")
 
@@ -168,24 +188,178 @@ def test_no_number_is_refused_even_without_bounds() -> None:
         made(math.nan, -math.inf, math.inf).value(CASE, NOTHING)
 
 
-def test_registering(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "METRICS", {})
-    register = metric("half", family="speed", higher_is_better=False, bounds=(0, 2), plan=no_rows)
+# The decorator
 
-    @register
-    def half(case: Case, _answers: object) -> float:
-        """Halve the number of tokens.
+FACTS: Facts = {"family": "stability", "higher_is_better": True, "bounds": (0, 2)}
+
+
+def test_a_case_metric_is_a_function_with_facts() -> None:
+    @metric("half", family="speed", higher_is_better=False, bounds=(0, 2))
+    def half(case: Case, _outputs: object) -> float:
+        """Halve the number of tokens,
+        and be told so.
 
         And no more.
         """
         return case.n / 2
 
-    found = metrics.METRICS["half"]
-    assert (found.summary, found.version) == ("Halve the number of tokens.", 1)
-    assert found.value(CASE, NOTHING) == 1
-    assert half(CASE, None) == 1
-    with pytest.raises(FaithbenchError, match="two metrics are named 'half'; rename one"):
-        register(half)
+    (made,) = metrics_by(half)
+    assert isinstance(made, CaseMetric)
+    assert (made.name, made.family, made.higher_is_better) == ("half", "speed", False)
+    assert (made.low, made.high, made.version, made.title) == (0, 2, 1, "")
+    assert (made.summary, made.plan) == ("Halve the number of tokens, and be told so.", no_rows)
+    assert made.in_rows and made.per_seed
+    assert made.value(CASE, NOTHING) == 1
+    assert half(CASE, None) == 1, "the function is left as it is"
+
+
+def test_a_word_metric_is_mapped_over_examples_or_sentences() -> None:
+    def length(words: list[int]) -> float | None:
+        """Count what is there."""
+        return len(words) or None
+
+    (words,) = metrics_by(metric("count", kind="word", **FACTS)(length))
+    both = metrics_by(metric("sentences", kind="word", unit="sentences", **FACTS)(length))
+    table = SimpleNamespace(units={"words": [[1], []], "sentences": [[1, 2]]}.__getitem__)
+    assert isinstance(words, WordMetric) and words.values(table) == [1, None]
+    assert [made.name for made in both] == ["count", "sentences"], "one function, two metrics"
+    assert both[1].values(table) == [2]
+    with pytest.raises(FaithbenchError, match="count is 3, outside its range"):
+        words.values(SimpleNamespace(units=lambda _: [[1, 2, 3]]))
+
+
+def test_a_table_metric_has_a_value_for_each_example() -> None:
+    @metric("count", kind="table", **FACTS)
+    def count(table: list[float]) -> list[float | None]:
+        """Count what is there."""
+        return [len(table), None]
+
+    (made,) = metrics_by(count)
+    assert isinstance(made, TableMetric) and made.summary == "Count what is there."
+    assert made.values([1.0]) == [1, None]
+    with pytest.raises(FaithbenchError, match="count is 3, outside its range"):
+        made.values([1.0, 2.0, 3.0])
+
+
+def test_a_measure_is_in_rows_if_examples_have_one() -> None:
+    def taken(value: float) -> float:
+        """Be what the run says."""
+        return value
+
+    (record,) = metrics_by(metric("a", kind="measure", **FACTS)(taken))
+    rows = metrics_by(metric("b", kind="measure", per_example=True, **FACTS)(taken))[-1]
+    assert isinstance(record, Measure) and isinstance(rows, Measure)
+    assert (record.in_rows, rows.in_rows) == (False, True)
+    assert (record.per_seed, rows.per_seed) == (False, False)
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "facts", "message"),
+    [
+        ("x", "case", {"paln": no_rows}, "no fact of a case metric named 'paln'; did you mean 'pl"),
+        ("x", "word", {"plan": no_rows}, "no fact of a word metric named 'plan'"),
+        ("x", "case", {"summary": "S."}, "no fact of a case metric named 'summary'"),
+        ("x", "cases", {}, "no kind of metric named 'cases'; did you mean 'case'?"),
+        ("x", "case", {"family": "faith"}, "no family of metrics named 'faith'"),
+        ("all", "case", {}, "a metric cannot be named 'all'"),
+        ("speed", "case", {}, "a metric cannot be named 'speed'"),
+        ("-x", "case", {}, "a metric cannot be named '-x'"),
+        ("a,b", "case", {}, "a metric cannot be named 'a,b'"),
+        ("a b", "case", {}, "a metric cannot be named 'a b'"),
+        ("a@2", "case", {}, "a metric cannot be named 'a@2'"),
+        ("", "case", {}, "a metric cannot be named ''"),
+    ],
+)
+def test_what_is_no_metric_is_refused(name: str, kind: Any, facts: Any, message: str) -> None:
+    with pytest.raises(FaithbenchError) as caught:
+        metric(name, kind=kind, **{**FACTS, **facts})(nothing)
+    assert message in str(caught.value)
+
+
+def test_a_metric_says_what_it_means() -> None:
+    with pytest.raises(FaithbenchError, match="metric 'x' has no docstring"):
+        metric("x", **FACTS)(lambda case, outputs: 0.0)
+
+
+def test_every_fact_of_a_kind_can_be_given() -> None:
+    """The typed keywords of the decorator are the fields of the kinds, and no others."""
+    given = {"name", "summary", "score"}
+    kinds = (CaseMetric, WordMetric, TableMetric, Measure)
+    assert {field.name for kind in kinds for field in fields(kind)} - given == set(
+        Facts.__annotations__
+    )
+
+
+def test_no_two_metrics_have_one_name() -> None:
+    with pytest.raises(FaithbenchError, match="two metrics are named 'aopc'; rename one"):
+        register([METRICS["aopc"]])
+
+
+# Facts that others look up
+
+
+def test_what_is_asked_for_is_found_by_its_function() -> None:
+    assert wanted(aopc, find_metrics("lodds,aopc")) is METRICS["aopc"]
+    assert wanted(aopc, find_metrics("lodds,aopc:variant=mask-lrp")) is None
+
+
+def test_kinds_are_told_apart() -> None:
+    """Each metric is of one kind."""
+    kinds = {name: type(found).__name__ for name, found in METRICS.items()}
+    assert {name for name, kind in kinds.items() if kind == "CaseMetric"} == {
+        found.name for found in case_metrics(METRICS.values())
+    }
+    texts = {found.name for found in text_metrics(METRICS.values())}
+    assert texts == {name for name, kind in kinds.items() if kind in ("WordMetric", "TableMetric")}
+    measures = [name for name, kind in kinds.items() if kind in ("Measure", "Cost")]
+    assert measures == [*SPEED, "tpr_drop", "max_sensitivity"]
+    assert [name for name in measures if METRICS[name].in_rows] == ["max_sensitivity"]
+
+
+def facts_true(fact: str) -> list[str]:
+    return [name for name, found in METRICS.items() if getattr(found, fact, False)]
+
+
+def test_facts_that_few_metrics_have() -> None:
+    assert facts_true("keeps_curve") == ["aopc"]
+    assert facts_true("needs_bounds") == ["naopc"]
+    assert facts_true("headline") == [
+        "forward_equivalents",
+        "aopc",
+        "comprehensiveness",
+        "sufficiency",
+        "tau_loo",
+        "auprc",
+        "token_f1",
+        "iou_semantic",
+    ]
+    semantic = ["iou_semantic", "iou_labels", "iou_labels:words=content"]
+    semantic += ["iou_labels:words=annotated", "iou_labels:variant=l2e"]
+    assert facts_true("needs_encoder") == semantic
+    tolerances = {found.name: found.tolerance for found in case_metrics(METRICS.values())}
+    assert {name for name, value in tolerances.items() if value != 1e-4} == {
+        "tau_loo",
+        "tau_loo:variant=jain-wallace",
+    }
+    assert tolerances["tau_loo"] == 0.05
+    once = [name for name, found in METRICS.items() if found.in_rows and not found.per_seed]
+    assert once == ["seed_agreement", "max_sensitivity"]
+
+
+def test_facts_by_name() -> None:
+    """A record may hold metrics that are not known here: they go by their names."""
+    assert (title_of("aopc"), title_of("lodds")) == ("AOPC", "LOdds")
+    assert title_of("tau_loo") == "tau_loo" and title_of("theirs") == "theirs"
+    assert needs_encoder("iou_semantic") and not needs_encoder("iou_lexical")
+    assert not needs_encoder("theirs") and not is_headline("theirs")
+    assert is_headline("auprc") and not is_headline("lodds")
+
+
+# Families
 
 
 def test_nothing_to_erase_has_no_value() -> None:
@@ -234,19 +408,3 @@ def test_all_is_what_a_task_has_the_needs_of() -> None:
     every = [found.name for found in find_metrics("all", ["answers", "seeds"])]
     assert [n for n in every if n not in bare] == ["answer_recall_at_20", "seed_agreement"]
     assert [found.name for found in find_metrics("plausibility", there=[])] == PLAUSIBILITY
-
-
-def test_registering_for_all_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "METRICS", {})
-    register = table_metric("count", family="stability", higher_is_better=True, bounds=(0, 2))
-
-    @register
-    def count(table: list[float]) -> list[float | None]:
-        """Count what is there."""
-        return [len(table), None]
-
-    found = metrics.METRICS["count"]
-    assert isinstance(found, TableMetric) and found.summary == "Count what is there."
-    assert found.values([1.0]) == [1, None]
-    with pytest.raises(FaithbenchError, match="count is 3, outside its range"):
-        found.values([1.0, 2.0, 3.0])

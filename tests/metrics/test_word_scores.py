@@ -9,7 +9,13 @@ import pytest
 
 from faithbench.core.types import Example
 from faithbench.data.rationales import without_rationale
-from faithbench.metrics.word_scores import WordScores, by_sentence, words_of
+from faithbench.metrics.word_scores import (
+    WordScores,
+    by_sentence,
+    mean_rationale_share,
+    with_mean_share,
+    words_of,
+)
 from faithbench.models.encoding import encode
 
 
@@ -112,3 +118,22 @@ def test_a_rationale_is_taken_away_from_the_evidence(tiny_model: Any) -> None:
     assert left == ["[CLS]", "film", "is", "[SEP]", "good", "[SEP]"]
     assert without_rationale(encode(model, example, "text_b")) is None
     assert without_rationale(encode(model, Example("b", "good film", 0))) is None
+
+
+def marked_words(count: int, rationale: list[int] | None) -> WordScores:
+    marked = None if rationale is None else np.array(rationale, dtype=bool)
+    return WordScores(np.zeros(count), ("w",) * count, ((0, 1),) * count, marked)
+
+
+def test_mean_share_is_of_examples_with_a_rationale() -> None:
+    examples = [marked_words(4, [1, 0, 0, 0]), marked_words(2, None), marked_words(2, [1, 1])]
+    assert mean_rationale_share(examples) == pytest.approx((1 / 4 + 1) / 2)
+    assert mean_rationale_share(examples[1:2]) is None
+    assert mean_rationale_share([]) is None
+
+
+def test_every_example_is_told_the_share_of_all() -> None:
+    examples = [marked_words(4, [1, 0, 0, 0]), marked_words(2, None), marked_words(2, [1, 1])]
+    assert [words.share for words in with_mean_share(examples)] == [pytest.approx(0.625)] * 3
+    assert [words.share for words in examples] == [None] * 3
+    assert [words.share for words in with_mean_share(examples[1:2])] == [None]

@@ -199,7 +199,13 @@ def test_a_metric_gets_the_rows_it_planned(tiny_model: Any, batch_of: Any) -> No
 
     def fact(name: str, plan: Any, value: Any) -> CaseMetric:
         return CaseMetric(
-            name, "stability", True, -math.inf, math.inf, 1, "Made up.", plan=plan, score=value
+            name=name,
+            family="stability",
+            higher_is_better=True,
+            bounds=(-math.inf, math.inf),
+            summary="Made up.",
+            plan=plan,
+            score=value,
         )
 
     def blank(case: Case) -> Any:
@@ -245,7 +251,13 @@ def test_a_metric_sees_the_case(tiny_model: Any, batch_of: Any) -> None:
         return 0.0
 
     spy = CaseMetric(
-        "spy", "stability", True, 0, 1, 1, "Look.", plan=METRICS["aopc"].plan, score=look
+        name="spy",
+        family="stability",
+        higher_is_better=True,
+        bounds=(0, 1),
+        summary="Look.",
+        plan=METRICS["aopc"].plan,
+        score=look,
     )
     found = attributions_of(model, batch)
     bounds = [(0.0, 1.0), None, (0.25, 0.5)]

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from faithbench.core.text import plain
 from faithbench.leaderboard.board import Column, Score, Table
+from faithbench.metrics.cost import COSTS, CostUnit
 
 ARROWS = {True: "↑", False: "↓", None: ""}
 MADE = "made by `faithbench leaderboard build`: change the records, not this file"
+
+_COST_UNITS = {cost.name: cost.unit for cost in COSTS}
 
 _MARKDOWN = str.maketrans(
     {
@@ -39,32 +42,34 @@ def number(value: float | None, digits: int = 3) -> str:
     return sign + (size[1:] if size.startswith("0.") else size)
 
 
-def cost(metric: str, value: float | None) -> str:
+def cost(unit: CostUnit, value: float | None) -> str:
     """Write a cost: memory in megabytes, else a few digits."""
     if value is None:
         return "-"
-    if metric == "peak_memory":
+    if unit == "bytes":
         return f"{value / 1e6:.0f} MB"
-    if metric == "seconds":
+    if unit == "seconds":
         return f"{value:.2g}"
     return f"{value:.4g}" if value < 10000 else f"{value:.0f}"
 
 
 def mean_text(column: Column, score: Score) -> str:
     """Write the mean of a score."""
-    if column.family == "speed":
-        return cost(column.metric, score.mean)
-    return number(score.mean)
+    return _value_text(column, score.mean)
 
 
 def interval_text(column: Column, score: Score) -> str:
     """Write the interval of a score, or nothing where there is none."""
     if score.ci95 is None:
         return ""
-    low, high = (
-        cost(column.metric, end) if column.family == "speed" else number(end) for end in score.ci95
-    )
+    low, high = (_value_text(column, end) for end in score.ci95)
     return f"[{low}, {high}]"
+
+
+def _value_text(column: Column, value: float | None) -> str:
+    if column.metric in _COST_UNITS:
+        return cost(_COST_UNITS[column.metric], value)
+    return number(value)
 
 
 def bold(text: str, score: Score) -> str:

@@ -17,18 +17,8 @@ from faithbench.leaderboard.pages.formatting import (
     mean_text,
     number,
 )
-
-MAIN = (
-    "aopc",
-    "comprehensiveness",
-    "sufficiency",
-    "tau_loo",
-    "iou_semantic",
-    "auprc",
-    "token_f1",
-    "forward_equivalents",
-)
-"""The metrics of the short tables; the pages of the tables have all."""
+from faithbench.metrics.cost import FORWARD_EQUIVALENTS
+from faithbench.metrics.registry import is_headline
 
 
 def overview(board: Board) -> str:
@@ -123,7 +113,7 @@ def _pareto_section(board: Board) -> Iterator[str]:
         [
             f"**{markdown(point.label)}**" if point.front else markdown(point.label),
             f"{point.faithfulness_rank:.2f}",
-            cost("forward_equivalents", point.forward_equivalents),
+            cost(FORWARD_EQUIVALENTS.unit, point.forward_equivalents),
         ]
         for point in points
     ]
@@ -143,7 +133,7 @@ def _table_section(table: Table) -> Iterator[str]:
 
 def short_grid(table: Table, marked: Collection[str] = ()) -> str:
     """Lay out a table's main metrics; explainers that are `marked` have an arrow."""
-    columns = [column for column in table.columns if column.metric.split("@")[0] in MAIN]
+    columns = [column for column in table.columns if is_headline(column.metric.split("@")[0])]
     columns = columns or list(table.columns[:4])
     rows = [
         [f"{'→ ' * (label in marked)}{markdown(label)}", *(_score_text(c, label) for c in columns)]

@@ -9,12 +9,15 @@ import numpy as np
 from faithbench.core.erasure import Operator
 from faithbench.core.types import Encoding, Target
 from faithbench.data.rationales import without_rationale
+from faithbench.metrics.plausibility import tpr_drop
+from faithbench.metrics.registry import wanted
+from faithbench.metrics.stability import largest_change
 from faithbench.models.encoding import collate
 from faithbench.models.engine import Engine
 from faithbench.models.predictions import Prediction, classes
 from faithbench.models.windows import erased_rows, parts_of
 from faithbench.run.attribute import naming_failures, seed_of
-from faithbench.run.job import Cell, Job, asked
+from faithbench.run.job import Cell, Job
 from faithbench.run.measures.sensitivity import max_sensitivity
 
 
@@ -30,14 +33,15 @@ def sensitivity(
     A text read in windows has that of the most sensitive one. Scores that are only read back
     have none: nobody is there to explain a changed input.
     """
-    if not asked(job, "max_sensitivity"):
+    metric = wanted(largest_change, job.metrics)
+    if metric is None:
         return [{}] * len(encodings)
     found: list[dict[str, list[float | None]]] = []
     for encoding, prediction in zip(encodings, said, strict=True):
         values: list[float | None] = [None]
         if encoding.example.id in sampled and not cell.selected.replayed:
             values = [_sensitivity(job, cell, encoding, prediction.target)]
-        found.append({"max_sensitivity": values})
+        found.append({metric.name: values})
     return found
 
 
@@ -47,15 +51,15 @@ def _sensitivity(job: Job, cell: Cell, encoding: Encoding, target: Target) -> fl
     batch = collate(job.model, parts, [target] * len(parts), seeds)
     changed = f"a slightly changed example {encoding.example.id!r}"
     with naming_failures(cell.selected.name, lambda: changed):
-        each = max_sensitivity(job.model, cell.selected.explainer, batch)
-    return max((value for value in each if value is not None), default=None)
+        windows = max_sensitivity(job.model, cell.selected.explainer, batch)
+    return largest_change(windows)
 
 
 def right_without_rationale(
     job: Job, engine: Engine, encodings: Sequence[Encoding]
 ) -> list[bool | None]:
     """Say whether the label is found with the rationale's tokens erased, if that is wanted."""
-    if not asked(job, "tpr_drop") or len(job.model.outputs) > 1:
+    if wanted(tpr_drop, job.metrics) is None or len(job.model.outputs) > 1:
         return [None] * len(encodings)
     return labels_without_rationale(engine, encodings, job.operator)
 

@@ -18,8 +18,8 @@ def test_numbers(value: float | None, text: str) -> None:
 
 
 def test_costs() -> None:
-    assert cost("seconds", 0.01234) == "0.012" and cost("peak_memory", 65_400_000) == "65 MB"
-    assert cost("forwards", 46.8333) == "46.83" and cost("forwards", 123456.7) == "123457"
+    assert cost("seconds", 0.01234) == "0.012" and cost("bytes", 65_400_000) == "65 MB"
+    assert cost("rows", 46.8333) == "46.83" and cost("rows", 123456.7) == "123457"
     assert cost("seconds", None) == "-"
 
 

@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faithbench.metrics.overlaps import (
+from faithbench.metrics.stability import (
     Labelled,
     five_labels,
     iou,
-    iou_labels,
-    iou_labels_of_neighbours,
-    iou_of_neighbours,
+    iou_of_labels,
+    iou_of_signs,
     labelled_words,
-    seed_agreement,
+    largest_change,
+    mean_iou_of_pairs,
+    mean_over_neighbours,
     top_words,
 )
 
@@ -63,20 +64,27 @@ def test_iou() -> None:
 
 def test_the_mean_over_neighbours() -> None:
     sets = [words("ab"), words("ab"), words("bc"), words("xy"), NONE, NONE]
-    neighbours = [(1, 2, 3), (), (0,), (4, 0), (5, 0), (5,)]
-    assert iou_of_neighbours(0, sets, neighbours) == pytest.approx((1 + 1 / 3 + 0) / 3)
-    assert iou_of_neighbours(1, sets, neighbours) is None
-    assert iou_of_neighbours(3, sets, neighbours) == 0
-    assert iou_of_neighbours(4, sets, neighbours) == 0  # the empty union is left out
-    assert iou_of_neighbours(5, sets, neighbours) is None
+    neighbours = ((1, 2, 3), (), (0,), (4, 0), (5, 0), (5,))
+    first, second, third, fourth, fifth, sixth = mean_over_neighbours(sets, neighbours, iou)
+    assert first == pytest.approx((1 + 1 / 3 + 0) / 3)
+    assert third == pytest.approx(1 / 3)
+    assert second is None
+    assert fourth == 0
+    assert fifth == 0  # the empty union is left out
+    assert sixth is None
 
 
 def test_seeds_agree_pair_by_pair() -> None:
-    assert seed_agreement([words("ab"), words("ab"), words("bc")]) == pytest.approx(
+    assert mean_iou_of_pairs([words("ab"), words("ab"), words("bc")]) == pytest.approx(
         (1 + 1 / 3 + 1 / 3) / 3
     )
-    assert seed_agreement([words("ab")]) is None
-    assert seed_agreement([NONE, NONE]) is None
+    assert mean_iou_of_pairs([words("ab")]) is None
+    assert mean_iou_of_pairs([NONE, NONE]) is None
+
+
+def test_the_most_sensitive_window_counts() -> None:
+    assert largest_change([0.5, None, 2.0]) == 2.0
+    assert largest_change([None]) is None and largest_change([]) is None
 
 
 def test_five_labels_by_hand() -> None:
@@ -121,22 +129,24 @@ def test_one_score_and_one_mark_per_word() -> None:
 def test_labels_are_compared_one_by_one() -> None:
     a, b = labels("a", "bc", "", "de"), labels("a", "c", "d", "ef")
     # Intersections 1 + 1 + 0 + 1, unions 1 + 2 + 1 + 3.
-    assert iou_labels(a, b) == pytest.approx(3 / 7)
+    assert iou_of_labels(a, b) == pytest.approx(3 / 7)
     # Merged: negative abc and ac, positive de and def.
-    assert iou_labels(a, b, released=True) == pytest.approx((2 + 2) / (3 + 3))
+    assert iou_of_signs(a, b) == pytest.approx((2 + 2) / (3 + 3))
     empty = labels("", "", "", "")
-    assert iou_labels(empty, empty) is None
-    assert iou_labels(empty, empty, released=True) == 0
-    assert iou_labels(a, empty) == 0
+    assert iou_of_labels(empty, empty) is None
+    assert iou_of_signs(empty, empty) == 0
+    assert iou_of_labels(a, empty) == 0
 
 
 def test_the_mean_of_labels_over_neighbours() -> None:
     empty = labels("", "", "", "")
     labelled = [labels("a", "", "", "b"), labels("a", "", "", "c"), empty, empty]
-    assert iou_labels_of_neighbours(0, labelled, [(1, 2)]) == pytest.approx((1 / 3 + 0) / 2)
-    assert iou_labels_of_neighbours(2, labelled, [(), (), (3,)]) is None
-    assert iou_labels_of_neighbours(2, labelled, [(), (), (3,)], released=True) == 0
-    assert iou_labels_of_neighbours(0, labelled, [()], released=True) is None
+    neighbours = ((1, 2), (), (3,), ())
+    first, second, third, fourth = mean_over_neighbours(labelled, neighbours, iou_of_labels)
+    assert first == pytest.approx((1 / 3 + 0) / 2)
+    assert second is None and third is None and fourth is None
+    by_sign = mean_over_neighbours(labelled, neighbours, iou_of_signs)
+    assert by_sign[2] == 0 and by_sign[1] is None
 
 
 @pytest.mark.parametrize("stored", STORED["iou"])
@@ -154,7 +164,7 @@ def test_the_released_comparison(stored, number: int, who: str) -> None:
                 frozenset(positive[:1]),
             )
         )
-    found = iou_labels(pair[0], pair[1], released=True)
+    found = iou_of_signs(pair[0], pair[1])
     assert found == pytest.approx(stored["multilabel"][number], abs=1e-12)
     positive = [frozenset(stored[x][f"{who}_exp_pos"]) for x in "ab"]
     assert (iou(*positive) or 0.0) == pytest.approx(stored["rank"][number], abs=1e-12)
@@ -186,7 +196,7 @@ def test_an_iou_is_symmetric_and_between_0_and_1(a: list[int], b: list[int]) -> 
         labelled_words([f"w{i % 5}" for i in range(len(v))], np.array(v, dtype=float))
         for v in (a, b)
     )
-    found = iou_labels(x, y)
-    assert found == iou_labels(y, x)
+    found = iou_of_labels(x, y)
+    assert found == iou_of_labels(y, x)
     assert found is None or 0 <= found <= 1
-    assert iou_labels(x, x) in (None, 1.0)
+    assert iou_of_labels(x, x) in (None, 1.0)

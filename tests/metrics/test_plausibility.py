@@ -1,11 +1,9 @@
-"""Plausibility by hand, against scikit-learn and stored values, and what must not move it."""
+"""Plausibility by hand, against scikit-learn, and what must not move it."""
 
 from __future__ import annotations
 
-import json
-import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,54 +13,52 @@ from hypothesis import strategies as st
 
 from faithbench.core.types import Example
 from faithbench.data.rationales import without_rationale
-from faithbench.metrics.rationale_agreement import (
-    Agreement,
-    Document,
+from faithbench.metrics.plausibility import (
     auprc,
     hard_rationale,
-    iou_agreement,
     iou_f1,
+    iou_f1_eraser,
     matched,
     overlap,
     runs,
     saliency_accuracy,
-    saliency_hinge,
-    soft_agreement,
-    span_agreement,
+    sentence_auprc,
+    sentence_f1,
     span_f1,
-    token_agreement,
     token_f1,
     token_precision,
     token_recall,
     tpr_drop,
 )
-from faithbench.metrics.word_scores import WordScores, mean_rationale_share
+from faithbench.metrics.word_scores import WordScores
 from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
 from faithbench.models.predictions import evaluate_inputs, predictions
 from faithbench.models.windows import erased_rows
 from tests.support.cases import bag_model
 
-GOLDEN = Path(__file__).parents[1] / "reference" / "golden" / "metrics" / "saliency_learning.json"
-PAPER: list[dict[str, Any]] = json.loads(GOLDEN.read_text())
-
 Metric = Callable[[WordScores], float | None]
 BY_RANK: dict[str, Metric] = {
     "auprc": auprc,
-    "token_precision": lambda w: token_precision(w, 0.3),
-    "token_recall": lambda w: token_recall(w, 0.3),
-    "token_f1": lambda w: token_f1(w, 0.3),
-    "iou_f1": lambda w: iou_f1(w, 0.3),
-    "iou_f1 released": lambda w: iou_f1(w, 0.3, released=True),
+    "token_precision": token_precision,
+    "token_recall": token_recall,
+    "token_f1": token_f1,
+    "iou_f1": iou_f1,
+    "iou_f1:variant=eraser": iou_f1_eraser,
 }
 EVERY: dict[str, Metric] = {**BY_RANK, "saliency_accuracy": saliency_accuracy}
 
 
-def words(scores: Sequence[float], rationale: Sequence[int] | None, second: int = 0) -> WordScores:
+def words(
+    scores: Sequence[float],
+    rationale: Sequence[int] | None,
+    second: int = 0,
+    share: float | None = 0.3,
+) -> WordScores:
     n = len(scores)
     marked = None if rationale is None else np.array(rationale, dtype=bool)
     spans = tuple((2 * i, 2 * i + 1) for i in range(n))
-    return WordScores(np.array(scores, dtype=float), ("w",) * n, spans, marked, second)
+    return WordScores(np.array(scores, dtype=float), ("w",) * n, spans, marked, second, share)
 
 
 some_words = st.integers(1, 24).flatmap(
@@ -98,19 +94,25 @@ def test_hard_rationale_is_rounded_half_up_and_ties_go_to_the_earlier() -> None:
 
 def test_tokens_by_hand() -> None:
     # The two best of eight are the words 1 and 6; marked are 1, 2 and 3.
-    example = words([0, 9, 2, 1, 0, -3, 8, 0], [0, 1, 1, 1, 0, 0, 0, 0])
-    assert token_precision(example, 0.25) == 1 / 2
-    assert token_recall(example, 0.25) == 1 / 3
-    assert token_f1(example, 0.25) == 2 / 5
-    assert token_f1(words([1, 2], [1, 0]), 0.5) == 0
+    example = words([0, 9, 2, 1, 0, -3, 8, 0], [0, 1, 1, 1, 0, 0, 0, 0], share=0.25)
+    assert token_precision(example) == 1 / 2
+    assert token_recall(example) == 1 / 3
+    assert token_f1(example) == 2 / 5
+    assert token_f1(words([1, 2], [1, 0], share=0.5)) == 0
+
+
+def test_sentences_are_judged_like_words() -> None:
+    example = words([0, 9, 2, 1], [0, 1, 1, 0], share=0.5)
+    assert sentence_auprc(example) == auprc(example) == 1
+    assert sentence_f1(example) == token_f1(example) == 1
 
 
 def test_spans_by_hand() -> None:
     # Found [0, 2) and [4, 6); marked [0, 3) and [5, 8): IoU 2/3 and 1/4.
-    example = words([9, 8, 0, 0, 7, 6, 0, 0], [1, 1, 1, 0, 0, 1, 1, 1])
-    assert iou_f1(example, 0.5) == 1 / 2
-    assert iou_f1(words([9, 8, 0], [1, 0, 0]), 2 / 3) == pytest.approx(1), "a half is enough"
-    assert iou_f1(words([9, 8, 7], [1, 0, 0]), 1) == 0
+    example = words([9, 8, 0, 0, 7, 6, 0, 0], [1, 1, 1, 0, 0, 1, 1, 1], share=0.5)
+    assert iou_f1(example) == 1 / 2
+    assert iou_f1(words([9, 8, 0], [1, 0, 0], share=2 / 3)) == pytest.approx(1), "a half is enough"
+    assert iou_f1(words([9, 8, 7], [1, 0, 0], share=1)) == 0
 
 
 def test_runs_end_where_the_second_text_begins() -> None:
@@ -134,12 +136,12 @@ def test_one_partner_each_unless_released() -> None:
 @given(some_words, st.floats(0, 1))
 def test_on_runs_both_ways_of_counting_agree(example: WordScores, share: float) -> None:
     """A run that matches two others would need them to touch, and then they were one run."""
-    assert iou_f1(example, share) == iou_f1(example, share, released=True)
+    chosen = replace(example, share=share)
+    assert iou_f1(chosen) == iou_f1_eraser(chosen)
 
 
 def test_saliency_accuracy_by_hand() -> None:
     assert saliency_accuracy(words([1, -1, 0, 5], [1, 1, 1, 0])) == pytest.approx(1 / 3)
-    assert saliency_hinge(words([1, -1.5, -2, -5], [1, 1, 1, 0])) == 3.5
 
 
 def test_true_positive_rates_of_the_paper() -> None:
@@ -176,18 +178,10 @@ def test_rates_of_a_model_that_reads_one_word(tokenizer: Any) -> None:
     assert tpr_drop(before, after.tolist()) == 0.5
 
 
-def test_mean_share_is_of_examples_with_a_rationale() -> None:
-    examples = [words([1, 2, 3, 4], [1, 0, 0, 0]), words([1, 2], None), words([1, 2], [1, 1])]
-    assert mean_rationale_share(examples) == pytest.approx((1 / 4 + 1) / 2)
-    assert mean_rationale_share(examples[1:2]) is None
-    assert mean_rationale_share([]) is None
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_nothing_marked_is_none_and_not_zero(name: str) -> None:
     assert EVERY[name](words([1, 2, 3], None)) is None
     assert EVERY[name](words([], None)) is None
-    assert saliency_hinge(words([], None)) is None
 
 
 # Against others
@@ -202,18 +196,6 @@ def test_auprc_is_that_of_scikit_learn(example: WordScores) -> None:
     assert auprc(example) == pytest.approx(auc(recall, precision), abs=1e-12)
 
 
-@pytest.mark.parametrize("stored", PAPER, ids=lambda s: s["name"])
-def test_saliency_learning(stored: dict[str, Any]) -> None:
-    of_logit = words(stored["saliency_logit"], stored["Z"])
-    of_probability = words(stored["saliency_prob"], stored["Z"])
-    accuracy = saliency_accuracy(of_logit)
-    assert accuracy is not None
-    assert 100 * accuracy == pytest.approx(stored["saliency_accuracy_logit"], rel=1e-14)
-    # The stored values are of the size of rounding errors: relative, not absolute.
-    assert saliency_hinge(of_logit) == pytest.approx(stored["hinge_logit"], rel=1e-12, abs=0)
-    assert saliency_hinge(of_probability) == pytest.approx(stored["hinge_prob"], rel=1e-12, abs=0)
-
-
 # What must not move a value
 
 
@@ -224,10 +206,7 @@ def test_rising_functions_of_the_scores_change_no_rank_metric(
     name: str, example: WordScores
 ) -> None:
     for change in (np.exp, np.arctan, lambda s: s**3 - 7, lambda s: 1e-9 * s):
-        moved = WordScores(
-            change(example.scores), example.strings, example.spans, example.rationale,
-            example.second,
-        )  # fmt: skip
+        moved = replace(example, scores=change(example.scores))
         assert BY_RANK[name](moved) == BY_RANK[name](example)
 
 
@@ -235,9 +214,7 @@ def test_rising_functions_of_the_scores_change_no_rank_metric(
 @settings(deadline=None)
 @given(example=some_words, factor=st.floats(1e-6, 1e6))
 def test_scaling_changes_nothing(name: str, example: WordScores, factor: float) -> None:
-    scaled = WordScores(
-        factor * example.scores, example.strings, example.spans, example.rationale, example.second
-    )
+    scaled = replace(example, scores=factor * example.scores)
     value = EVERY[name](example)
     assert EVERY[name](scaled) == value
     assert value is not None and 0 <= value <= 1
@@ -247,88 +224,14 @@ def test_scaling_changes_nothing(name: str, example: WordScores, factor: float) 
 @given(some_words)
 def test_the_rationale_itself_is_the_ceiling(example: WordScores) -> None:
     assert example.rationale is not None
-    own = words(example.rationale.astype(float).tolist(), example.rationale.tolist())
-    share = float(own.rationale.mean())  # type: ignore[union-attr]  # it has one
-    for value in (auprc(own), token_f1(own, share), iou_f1(own, share), saliency_accuracy(own)):
+    share = float(example.rationale.mean())
+    perfect = replace(example, scores=example.rationale.astype(float), second=0, share=share)
+    for metric in EVERY.values():
+        value = metric(perfect)
         assert value == pytest.approx(1)
 
 
-ERASER_GOLDEN = (
-    Path(__file__).parents[1] / "reference" / "golden" / "metrics" / "eraser_plausibility.json"
-)
-STORED: dict[str, Any] = json.loads(ERASER_GOLDEN.read_text())
-EXPECTED = STORED["expected"]
-
-
-def document(marked: list[list[int]], found: list[list[int]]) -> Document:
-    return Document(frozenset((a, b) for a, b in marked), frozenset((a, b) for a, b in found))
-
-
-def corpus() -> list[Document]:
-    return [document(d["marked"], d["found"]) for d in STORED["documents"]]
-
-
-def same(found: Agreement, expected: dict[str, float]) -> None:
-    given = (found.precision, found.recall, found.f1)
-    assert given == (expected["p"], expected["r"], expected["f1"])
-
-
-@pytest.mark.parametrize("expected", EXPECTED["iou"], ids=lambda e: str(e["threshold"]))
-def test_iou(expected: dict[str, Any]) -> None:
-    micro, macro = iou_agreement(corpus(), expected["threshold"])
-    same(micro, expected["micro"])
-    same(macro, expected["macro"])
-
-
-@pytest.mark.parametrize(
-    ("agreement", "key"), [(span_agreement, "rationale_prf"), (token_agreement, "token_prf")]
-)
-def test_spans_and_tokens(agreement: Any, key: str) -> None:
-    micro, macro = agreement(corpus())
-    same(micro, EXPECTED[key]["instance_micro"])
-    same(macro, EXPECTED[key]["instance_macro"])
-
-
-def test_soft_scores() -> None:
-    scores = [np.array(d["scores"]) for d in STORED["documents"]]
-    marked = [np.zeros(len(s), dtype=bool) for s in scores]
-    for mask, entry in zip(marked, STORED["documents"], strict=True):
-        for start, end in entry["marked"]:
-            mask[start:end] = True
-    found, expected = soft_agreement(scores, marked), EXPECTED["soft"]
-    assert found.auprc == pytest.approx(expected["auprc"], abs=1e-15)
-    assert found.average_precision == pytest.approx(expected["average_precision"], abs=1e-15)
-    assert found.roc_auc == pytest.approx(expected["roc_auc_score"], abs=1e-15)
-
-
-def test_documents_of_one_class_count_in_auprc_alone() -> None:
-    ranked = np.array([3.0, 2.0, 1.0])
-    marked = [np.array([True, False, False]), np.zeros(3, dtype=bool), np.ones(3, dtype=bool)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = soft_agreement([ranked] * 3, marked)
-    assert found.auprc == pytest.approx((1 + 0.5 + 1) / 3)
-    assert (found.average_precision, found.roc_auc) == (1, 1)
-
-
-def test_recall_may_exceed_one() -> None:
-    """Two halves of one marked span each reach an IoU of a half."""
-    micro, macro = iou_agreement([document([[0, 4]], [[0, 2], [2, 4]])])
-    assert micro == macro == Agreement(1.0, 2.0, pytest.approx(4 / 3))
-
-
-def test_means_leave_out_documents_that_lack_a_side() -> None:
-    documents = [document([[0, 2]], [[0, 2]]), document([[0, 2]], []), document([], [[4, 5]])]
-    documents.append(document([], []))
-    micro, macro = iou_agreement(documents)
-    # Precisions 1 and 0, recalls 1 and 0: each of two documents.
-    assert micro == macro == Agreement(0.5, 0.5, 0.5)
-    exact = span_agreement(documents)[1]
-    third = pytest.approx(1 / 3)
-    assert exact == Agreement(third, third, third)
-    nothing = Agreement(0.0, 0.0, 0.0)
-    assert iou_agreement([document([], [])]) == (nothing, nothing)
-    assert iou_agreement([]) == token_agreement([]) == (nothing, nothing)
+# Spans
 
 
 def test_overlap_by_hand() -> None:
