@@ -14,7 +14,6 @@ from faithbench.cli.options import Device, ModelName, PluginFiles, TaskName
 from faithbench.core.errors import FaithbenchError
 
 if TYPE_CHECKING:
-    from faithbench.data.task_schema import Source
     from faithbench.data.tasks import Task
     from faithbench.run.one_text import Explanation
 
@@ -108,8 +107,7 @@ def check_page(path: Path) -> None:
 
 def default_model(task: Task) -> tuple[str, str | None]:
     """Return the task's model: the bundled one if there is one, for it needs no download."""
-    order: tuple[Source, ...] = ("bundled", "folder", "hub")
-    for source in order:
+    for source in ("bundled", *task.tables):
         ref = task.models.get(source)
         if ref is not None:
             return ref.name, ref.revision

@@ -43,16 +43,17 @@ def list_tasks(data: DataFolder = None) -> None:
 def _tasks_table(data: Path | None) -> Table:
     """Lay out one line per task: size, rationales, and which sources can give its test split."""
     from faithbench.data.dataset import sources
-    from faithbench.data.tasks import SOURCES, load_task, task_names
+    from faithbench.data.task_schema import source_names
+    from faithbench.data.tasks import load_task, task_names
 
     table = Table(title="tasks", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.caption = "yes: its test split can be read now; no: not from here; -: there is none"
-    for column in ("name", "kind, classes", "train/dev/test", "rationale", *SOURCES):
+    for column in ("name", "kind, classes", "train/dev/test", "rationale", *source_names()):
         table.add_column(column, no_wrap=True)
     for name in task_names():
         task = load_task(name)
         readable = [
-            "-" if getattr(task, source) is None else "yes" if answer == "yes" else "no"
+            "-" if source not in task.tables else "yes" if answer == "yes" else "no"
             for source, answer in sources(task, data).items()
         ]
         kind = f"{task.kind}, {len(task.labels)}"
@@ -61,8 +62,8 @@ def _tasks_table(data: Path | None) -> Table:
 
 
 def _size(task: Task) -> str:
-    """Return the rows of train, dev and test: of the folder's files, else of the hub's."""
-    rows = (task.folder and task.folder.rows) or (task.hub and task.hub.rows) or {}
+    """Return the rows of train, dev and test, by the first source that gives their numbers."""
+    rows = next((table.rows for table in task.tables.values() if table.rows), {})
     return "/".join(str(rows.get(split, "-")) for split in ("train", "dev", "test"))
 
 
@@ -164,15 +165,16 @@ def _version(package: str) -> str:
 def _obstacles(data: Path | None) -> Iterator[str]:
     """Yield why each source cannot be used, by the first task it fails for."""
     from faithbench.data.dataset import sources
-    from faithbench.data.tasks import SOURCES, load_task, task_names
+    from faithbench.data.task_schema import source_names
+    from faithbench.data.tasks import load_task, task_names
 
     tasks = [load_task(name) for name in task_names()]
     answers = [(task, sources(task, data)) for task in tasks]
-    for source in SOURCES:
+    for source in source_names():
         reasons = [
             f"{task.name}: {answer[source]}"
             for task, answer in answers
-            if getattr(task, source) is not None and answer[source] != "yes"
+            if source in task.tables and answer[source] != "yes"
         ]
         if reasons:
             more = f" (and {len(reasons) - 1} more tasks)" if len(reasons) > 1 else ""

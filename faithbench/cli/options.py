@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from faithbench.core.errors import Interrupted
+from faithbench.data.sources import built_in_sources
 
 TaskName = Annotated[
     str, typer.Option("--task", "-t", help="Name of a task, or a .toml file that describes one.")
@@ -28,7 +29,7 @@ DataFolder = Annotated[
     ),
 ]
 Source = Annotated[
-    str, typer.Option(help="Where the data come from: auto, folder, hub or bundled.")
+    str, typer.Option(help=f"Where the data come from: auto, {', '.join(built_in_sources())}.")
 ]
 Split = Annotated[str, typer.Option(help="Split of the data: train, dev or test.")]
 Device = Annotated[str, typer.Option(help="Device to compute on: auto, cpu, cuda or mps.")]

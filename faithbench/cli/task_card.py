@@ -13,22 +13,21 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.text import plain
 from faithbench.core.types import Example
 from faithbench.data.dataset import load_dataset, sources
-from faithbench.data.task_schema import Source
 from faithbench.data.tasks import Task, load_task
 
 _LONGEST = 300  # characters of a text that are shown
 
 
-def print_card(name: str, data: Path | None = None, source: str = "auto") -> None:
+def print_card(task_name: str, data: Path | None = None, source: str = "auto") -> None:
     """Print a task's card, and three of its rows if a source can give them."""
-    task = load_task(name)
+    task = load_task(task_name)
     console = Console(width=min(80, Console().width), highlight=False)
     console.print(Text(f"{task.name}: {task.title}", style="bold"))
     console.print(_table(_facts(task)))
-    for here, answer in sources(task, data).items():
-        if getattr(task, here) is not None:
-            console.print(Text(f"\n{here}", style="bold"), Text(f"(test split here: {answer})"))
-            console.print(_table(_source_facts(task, here)))
+    for name, answer in sources(task, data).items():
+        if name in task.tables:
+            console.print(Text(f"\n{name}", style="bold"), Text(f"(test split here: {answer})"))
+            console.print(_table(_source_facts(task, name)))
     try:
         found = load_dataset(task, source=source, folder=data, limit=3, allow_changed=True)
     except FaithbenchError as error:
@@ -53,25 +52,16 @@ def _facts(task: Task) -> Iterator[tuple[str, str]]:
     yield "citation", task.citation or "not stated"
 
 
-def _source_facts(task: Task, source: Source) -> Iterator[tuple[str, str]]:
-    part = getattr(task, source)
-    rows = getattr(part, "rows", {})
-    named = [f"{split} = {file}{_count(rows.get(split))}" for split, file in part.splits.items()]
-    if source == "folder" and task.folder:
-        yield "folder", task.folder.name
-        for stem, derived in task.folder.derive.items():
-            shares = ", ".join(f"{split} {share}%" for split, share in derived.shares.items())
-            yield "cut", f"{stem} by {derived.by}: {shares}"
-        pinned = ", ".join(sorted(task.folder.sha256))
-        yield "checksums", pinned or "none: not pinned"
-        if task.folder.get:
-            yield "get", task.folder.get
-    if source == "hub" and task.hub:
-        config = f", {task.hub.config}" if task.hub.config else ""
-        yield "dataset", f"{task.hub.dataset}{config}"
-        yield "revision", f"{task.hub.revision or 'main'}{'' if task.hub.pinned else ' (unpinned)'}"
-        yield "columns", ", ".join(f"{ours} = {its}" for ours, its in task.hub.columns.items())
-    yield "splits", ", ".join(named)
+def _source_facts(task: Task, source: str) -> Iterator[tuple[str, str]]:
+    table = task.tables[source]
+    yield from table.facts()
+    yield (
+        "splits",
+        ", ".join(
+            f"{split} = {name}{_count(table.rows.get(split))}"
+            for split, name in table.splits.items()
+        ),
+    )
     model = task.models.get(source)
     yield "model", "none: give --model" if model is None else _model(model.name, model.revision)
 

@@ -8,7 +8,8 @@ from typing import TypeGuard
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Answer, Example, Span
-from faithbench.data.tasks import Placed, Task
+from faithbench.data.sources import PlacedRow
+from faithbench.data.tasks import Task
 
 # Facts some task files carry besides; any other key is more likely a misspelt one of ours.
 _EXTRA = {"article", "body_start", "category", "label_name", "stars", "title"}
@@ -16,7 +17,7 @@ _EXTRA_OF_SST2 = {"phrases", "root5", "token_labels"}
 _KEYS = {"id", "text", "text_a", "text_b", "label", "rationale", "answers"}
 
 
-def parse_examples(task: Task, rows: Iterable[Placed]) -> Iterator[Example]:
+def parse_examples(task: Task, rows: Iterable[PlacedRow]) -> Iterator[Example]:
     """Yield rows as examples; a faulty row is an error that names its place and field.
 
     Of the rows gone by only eight bytes of each id's digest are kept: enough to find one used

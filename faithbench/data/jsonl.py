@@ -14,8 +14,8 @@ from pathlib import Path
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import file_sha256
 from faithbench.core.types import Example
+from faithbench.data.sources import PlacedRow
 from faithbench.data.task_schema import SplitByDigest
-from faithbench.data.tasks import Placed
 
 
 def file_digest(path: Path) -> str:
@@ -26,7 +26,7 @@ def file_digest(path: Path) -> str:
         raise _unreadable(path, error) from error
 
 
-def read_rows(path: Path) -> Iterator[Placed]:
+def read_rows(path: Path) -> Iterator[PlacedRow]:
     """Yield the rows of a plain or gzipped file with their places; one line is held at a time."""
     try:
         with path.open("rb") as raw:
@@ -54,7 +54,7 @@ def _unreadable(path: Path, error: Exception) -> FaithbenchError:
     return FaithbenchError(f"cannot read {path} as JSON lines in UTF-8: {reason}; fetch it again")
 
 
-def share_of(rows: Iterable[Placed], derived: SplitByDigest, split: str) -> Iterator[Placed]:
+def share_of(rows: Iterable[PlacedRow], derived: SplitByDigest, split: str) -> Iterator[PlacedRow]:
     """Yield the rows that belong to one of the splits a file is cut into."""
     for place, row in rows:
         value = row.get(derived.by) if isinstance(row, dict) else None

@@ -1,16 +1,28 @@
-"""The parts of a task file: its three sources of data, and its models. All schemas are closed."""
+"""The parts of a task file: a table for each source of data, models, scores. All are closed."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    Field,
+    SerializeAsAny,
+    StrictInt,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticKnownError
 
-from faithbench.core.schema import Closed
+from faithbench.core.schema import Closed, describe_error
+from faithbench.data.sources import find_source, installed_sources
 
-Source = Literal["folder", "hub", "bundled"]
 Rationale = Literal["human", "proxy", "none"]
 Column = Literal["id", "text", "text_b", "label", "answers", "options"]
 
@@ -53,17 +65,31 @@ class SplitByDigest(Closed):
         raise AssertionError("shares add up to 100")
 
 
-class FolderSource(Closed):
+class SourceTable(Closed):
+    """Base of the tables that say where a task's data are; each source has one of its own.
+
+    `splits` maps our splits to what the source calls them, and `rows` says how many rows each has
+    in the data that the task was tested with.
+    """
+
+    splits: dict[Split, Text] = Field(min_length=1)
+    rows: dict[Split, Count] = Field(default_factory=dict)
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield what the task's card says of the source, before its splits and its model."""
+        yield from ()
+
+
+class FolderTable(SourceTable):
     """Files `<name>/<stem>.jsonl.gz` under the data folder, with the sums they were tested with.
 
-    `derive` cuts one file into the splits that name it; `rows` says how many rows each split
-    of the tested files has; `get` says where the files come from, when they are not there.
+    `derive` cuts one file into the splits that name it; `get` says where the files come from, when
+    they are not there.
     """
 
     name: Plain
     splits: dict[Split, Plain] = Field(min_length=1)
     derive: dict[Plain, SplitByDigest] = Field(default_factory=dict)
-    rows: dict[Split, Count] = Field(default_factory=dict)
     get: str = ""
     sha256: dict[Plain, Sha256] = Field(default_factory=dict)
 
@@ -76,16 +102,26 @@ class FolderSource(Closed):
         if stray := sorted(set(self.rows) - set(self.splits)):
             raise ValueError(f"rows names {', '.join(stray)}, which is no split")
         for stem in dict.fromkeys(used):
-            wanted = {split for split, file in self.splits.items() if file == stem}
-            there = set(self.derive[stem].shares) if stem in self.derive else wanted
-            if len(wanted) > 1 and stem not in self.derive:
-                raise ValueError(f"splits {', '.join(sorted(wanted))} are one file: add derive")
-            if wanted != there:
+            splits = {split for split, file in self.splits.items() if file == stem}
+            shared = set(self.derive[stem].shares) if stem in self.derive else splits
+            if len(splits) > 1 and stem not in self.derive:
+                raise ValueError(f"splits {', '.join(sorted(splits))} are one file: add derive")
+            if splits != shared:
                 raise ValueError(
-                    f"derive.{stem} shares out {', '.join(sorted(there))}, "
-                    f"but the splits from that file are {', '.join(sorted(wanted))}"
+                    f"derive.{stem} shares out {', '.join(sorted(shared))}, "
+                    f"but the splits from that file are {', '.join(sorted(splits))}"
                 )
         return self
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield the folder's name, how files are cut, which are pinned, and where to get them."""
+        yield "folder", self.name
+        for stem, derived in self.derive.items():
+            shares = ", ".join(f"{split} {share}%" for split, share in derived.shares.items())
+            yield "cut", f"{stem} by {derived.by}: {shares}"
+        yield "checksums", ", ".join(sorted(self.sha256)) or "none: not pinned"
+        if self.get:
+            yield "get", self.get
 
     def file(self, root: Path, split: str) -> Path:
         """Return the packed file of a split, or the plain one where only that is there."""
@@ -94,13 +130,13 @@ class FolderSource(Closed):
         return plain if plain.is_file() and not packed.is_file() else packed
 
 
-class HubSource(Closed):
+class HubTable(SourceTable):
     """A dataset of the Hugging Face hub; `columns` maps our names to its columns.
 
     A dot reads inside a column (`answers.text`). Labels are matched by name where the hub's
-    names are the task's, else by index; with `values`, by their place in that list, and rows
-    of any other label are left out. Rows whose text is blank are left out too. `form` says how
-    the hub's rows become ours:
+    names are the task's, else by index; with `values`, by their position in that list, and rows
+    of any other label are left out. Rows whose text is blank are left out too. `layout` (once
+    called `form`, which is still read) says how the hub's rows become ours:
 
     - `plain`: one row each;
     - `squad`: as plain, with answers as two lists, of texts and of starts;
@@ -111,11 +147,11 @@ class HubSource(Closed):
     dataset: Text
     config: str | None = None
     revision: Revision | None = None
-    splits: dict[Split, Text] = Field(min_length=1)
     columns: dict[Column, Text]
     values: tuple[StrictInt | str, ...] = ()
-    form: Literal["plain", "squad", "cloze"] = "plain"
-    rows: dict[Split, Count] = Field(default_factory=dict)
+    layout: Literal["plain", "squad", "cloze"] = Field(
+        default="plain", validation_alias=AliasChoices("layout", "form")
+    )
     rationale: Rationale = "none"
 
     @model_validator(mode="after")
@@ -125,24 +161,98 @@ class HubSource(Closed):
             "squad": ("text", "text_b", "answers"),
             "cloze": ("text", "text_b", "answers", "options"),
         }
-        wanted = needed[self.form]
-        if absent := [name for name in wanted if name not in self.columns]:
+        read = needed[self.layout]
+        if absent := [name for name in read if name not in self.columns]:
             raise ValueError(f"columns must name the hub's column for {' and '.join(absent)}")
-        if stray := sorted(set(self.columns) - {*wanted, "id", "text_b"}):
-            raise ValueError(f"columns.{stray[0]} is not read with form = {self.form!r}")
+        if stray := sorted(set(self.columns) - {*read, "id", "text_b"}):
+            raise ValueError(f"columns.{stray[0]} is not read with layout = {self.layout!r}")
         return self
 
     @property
     def pinned(self) -> bool:
-        """Say whether the rows are those of one commit, whenever they are fetched."""
+        """Return whether the rows are those of one commit, whenever they are fetched."""
         return self.revision not in (None, CONVERTED)
 
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield the dataset, its revision and its columns."""
+        yield "dataset", f"{self.dataset}, {self.config}" if self.config else self.dataset
+        yield "revision", f"{self.revision or 'main'}{'' if self.pinned else ' (unpinned)'}"
+        yield "columns", ", ".join(f"{ours} = {its}" for ours, its in self.columns.items())
 
-class BundledSource(Closed):
-    """Files under `faithbench/bundled/<task>/`, shipped with the package."""
+
+class BundledTable(SourceTable):
+    """Files under `faithbench/data/bundled/<task>/`, shipped with the package."""
 
     splits: dict[Split, Plain] = Field(min_length=1)
     rationale: Rationale = "none"
+
+
+class SourceTables(Closed):
+    """The tables of the sources in `data/sources`, in the order in which `auto` tries them.
+
+    `sources` holds the tables of sources that other packages bring.
+    """
+
+    folder: FolderTable | None = None
+    hub: HubTable | None = None
+    bundled: BundledTable | None = None
+    sources: dict[str, SerializeAsAny[SourceTable]] = Field(default={})
+
+    @field_validator("sources", mode="before")
+    @classmethod
+    def _read_by_their_own_schema(cls, tables: object) -> object:
+        if not isinstance(tables, dict):
+            return tables
+        return {name: _installed_table(name, table) for name, table in tables.items()}
+
+    @property
+    def tables(self) -> dict[str, SourceTable]:
+        """Return the tables that are given, by the names of their sources."""
+        built_in = {name: getattr(self, name) for name in TABLES}
+        given = {name: table for name, table in built_in.items() if table is not None}
+        return given | self.sources
+
+
+TABLES: dict[str, type[SourceTable]] = {
+    name: get_args(field.annotation)[0]  # of `FolderTable | None`
+    for name, field in SourceTables.model_fields.items()
+    if name != "sources"
+}
+
+
+def _installed_table(name: str, table: object) -> SourceTable:
+    if name not in installed_sources():
+        raise ValueError(
+            f"no installed package brings a source {name!r}; there are "
+            f"{', '.join(installed_sources()) or 'none'}"
+        )
+    try:
+        given: SourceTable = find_source(name).table.model_validate(table)
+    except ValidationError as error:
+        raise ValueError(f"{name}: {describe_error(error)}") from error
+    return given
+
+
+def source_names() -> tuple[str, ...]:
+    """Return the names of all sources in the order in which `auto` tries them."""
+    return (*TABLES, *installed_sources())
+
+
+def _known_source(name: str) -> str:
+    # Packages are only looked through for a name that is not built in.
+    if name not in TABLES and name not in installed_sources():
+        *names, last = map(repr, source_names())
+        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(names)} or {last}"})
+    return name
+
+
+SourceName = Annotated[
+    str,
+    AfterValidator(_known_source),
+    # A published schema does not depend on what is installed where it is written.
+    WithJsonSchema({"enum": list(TABLES), "type": "string"}),
+]
+"""The name of a source: one of ours, or of an installed package."""
 
 
 class ModelRef(Closed):

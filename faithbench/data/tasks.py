@@ -13,29 +13,23 @@ from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.schema import Closed
 from faithbench.core.types import Evidence
 from faithbench.data.task_schema import (
-    BundledSource,
-    FolderSource,
-    HubSource,
+    TABLES,
     ModelRef,
     PublishedScore,
     Rationale,
-    Source,
+    SourceName,
+    SourceTables,
     SplitByDigest,
     Text,
 )
 
-SOURCES: tuple[Source, ...] = ("folder", "hub", "bundled")
 
-# A row with the place it was read at, for messages.
-Placed = tuple[str, object]
+class Task(SourceTables):
+    """One task file: what is asked, which models answer, and the tables of its sources.
 
-
-class Task(Closed):
-    """One task file. `evidence` says which text may be erased.
-
-    A `rationale_unit` of sentences says that those who marked it thought in them: agreement is
-    then measured on sentences too. `dev_metric` is the score by which training chooses an epoch,
-    where the task's papers report another than the usual one of its kind.
+    `evidence` says which text may be erased. A `rationale_unit` of sentences says that people
+    marked whole sentences: agreement is then measured on sentences too. `dev_metric` is the score
+    by which training chooses an epoch, where the task's papers report another than is usual.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
@@ -50,18 +44,14 @@ class Task(Closed):
     dev_metric: Text | None = None
     licence: str = ""
     citation: str = ""
-    folder: FolderSource | None = None
-    hub: HubSource | None = None
-    bundled: BundledSource | None = None
-    models: dict[Source, ModelRef] = Field(default={})
+    models: dict[SourceName, ModelRef] = Field(default={})
     published: tuple[PublishedScore, ...] = ()
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
-        present = {name for name in SOURCES if getattr(self, name) is not None}
-        if not present:
-            raise ValueError(f"expected at least one source: {', '.join(SOURCES)}")
-        if stray := sorted(set(self.models) - present):
+        if not self.tables:
+            raise ValueError(f"expected at least one source: {', '.join(TABLES)}")
+        if stray := sorted(set(self.models) - set(self.tables)):
             raise ValueError(f"models.{stray[0]} is given, but the task has no {stray[0]} source")
         if len(set(self.labels)) < len(self.labels):
             raise ValueError("expected labels that differ from each other")
@@ -74,13 +64,7 @@ class Task(Closed):
         return self
 
 
-_TABLES: dict[str, type[Closed]] = {
-    "folder": FolderSource,
-    "hub": HubSource,
-    "bundled": BundledSource,
-    "models": ModelRef,
-    "published": PublishedScore,
-}
+_SCHEMAS: dict[str, type[Closed]] = {**TABLES, "models": ModelRef, "published": PublishedScore}
 
 
 def task_folder() -> Path:
@@ -119,7 +103,7 @@ def _read(path: Path) -> Task:
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FaithbenchError(
-            f"task file {path} is not valid TOML: {error}; mend the syntax there"
+            f"task file {path} is not valid TOML: {error}; fix the syntax there"
         ) from error
     try:
         task = Task.model_validate(content)
@@ -135,18 +119,18 @@ def _read(path: Path) -> Task:
 
 
 def _fault(details: ErrorDetails) -> str:
-    """Say in one clause which key is wrong, what was expected and what was found."""
+    """Return one clause that says which key is wrong, what was expected and what was found."""
     location = [str(part) for part in details["loc"] if part != "[key]"]
     key = f"key {'.'.join(location)!r}"
-    table = _TABLES[location[0]] if len(location) > 1 and location[0] in _TABLES else Task
+    schema = _SCHEMAS.get(location[0], Task) if len(location) > 1 else Task
     if location[:2] == ["folder", "derive"]:
-        table = SplitByDigest
+        schema = SplitByDigest
     if details["type"] == "missing":
-        field = table.model_fields[location[-1]]
-        kind = getattr(field.annotation, "__name__", str(field.annotation))
-        return f"{key} is missing; expected a value of type {kind}"
+        field = schema.model_fields[location[-1]]
+        type_name = getattr(field.annotation, "__name__", str(field.annotation))
+        return f"{key} is missing; expected a value of type {type_name}"
     if details["type"] == "extra_forbidden":
-        return f"{key} is unknown; expected one of {', '.join(table.model_fields)}"
+        return f"{key} is unknown; expected one of {', '.join(schema.model_fields)}"
     if details["type"] == "value_error":
         clause = details["msg"].removeprefix("Value error, ")
         return f"{key}: {clause}" if location else clause

@@ -10,7 +10,7 @@ import json
 from typing import Final, Literal, NamedTuple
 
 from faithbench.core.schema import Count, Facts
-from faithbench.data.task_schema import Rationale, Source
+from faithbench.data.task_schema import Rationale, SourceName
 from faithbench.metrics.registry import Family
 
 BOARD_SCHEMA: Final = 1
@@ -131,7 +131,7 @@ class Table(Facts):
     task_version: int
     title: str
     kind: Literal["classification", "pair", "qa"]
-    source: Source
+    source: SourceName
     split: str
     n: Count
     data_sha256: str

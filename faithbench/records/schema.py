@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 from faithbench.core.erasure import Operator
 from faithbench.core.schema import Count, Facts
 from faithbench.core.types import Long
-from faithbench.data.task_schema import Rationale, Source
+from faithbench.data.task_schema import Rationale, SourceName
 
 
 class SpanFacts(Facts):
@@ -37,7 +37,7 @@ class TaskFacts(Facts):
     kind: Literal["classification", "pair", "qa"]
     split: str
     n: Count
-    source: Source
+    source: SourceName
     data_sha256: str
     data_checked: bool
     rationale: Rationale

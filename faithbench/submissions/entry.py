@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.schema import Facts, describe_error
-from faithbench.data.task_schema import Source
+from faithbench.data.task_schema import SourceName
 from faithbench.submissions.layout import check_name
 
 MOST_BYTES = 20_000
@@ -44,7 +44,7 @@ class ScoresOf(Facts):
     """What a file of attributions is about: `scores/<task>.jsonl`, or the same with `.gz`."""
 
     task: Label
-    source: Source = "bundled"
+    source: SourceName = "bundled"
     split: Label = "test"
     model: Line | None = None
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import file_sha256
 from faithbench.core.text import readable
-from faithbench.data.task_schema import Source
 from faithbench.data.tasks import Task, load_task, task_names
 from faithbench.submissions.entry import Entry
 from faithbench.submissions.layout import files_of
@@ -34,7 +33,7 @@ def known_task(name: str) -> Task:
     return load_task(name)
 
 
-def known_model(task: Task, source: Source, asked: str | None) -> tuple[str, str | None]:
+def known_model(task: Task, source: str, asked: str | None) -> tuple[str, str | None]:
     """Return name and revision of a model that everybody has: a bundled one, or the task's."""
     if asked is None:
         if source not in task.models:

@@ -28,7 +28,7 @@ def load_splits(
     Without a dev split in the source, a tenth of train is held out.
     """
     train = load_dataset(task, source=source, split="train", folder=folder)
-    if "dev" in getattr(task, train.source).splits:
+    if "dev" in task.tables[train.source].splits:
         dev = load_dataset(task, source=train.source, split="dev", folder=folder)
     else:
         train, dev = hold_out(train)

@@ -10,7 +10,7 @@ import torch
 
 from faithbench.cli import lists
 from faithbench.cli.lists import doctor, list_explainers, list_metrics, list_tasks
-from faithbench.data import dataset as data
+from faithbench.data.sources import hub
 from faithbench.data.tasks import task_names
 from faithbench.explainers.registry import EXPLAINERS
 from faithbench.metrics.registry import FAMILIES, METRICS
@@ -24,8 +24,8 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     # Whatever this machine has: no accelerator, no network, nothing fetched before.
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    monkeypatch.setattr(data, "hub_reachable", lambda: False)
-    monkeypatch.setattr(data, "dataset_cached", lambda *_: False)
+    monkeypatch.setattr(hub, "hub_reachable", lambda: False)
+    monkeypatch.setattr(hub, "dataset_cached", lambda *_: False)
 
 
 def table(text: str) -> list[list[str]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from faithbench.cli.task_card import print_card
-from faithbench.data import dataset as data
+from faithbench.data.dataset import load_dataset
+from faithbench.data.sources import hub
 from faithbench.data.tasks import load_task, task_names
 from tests.support.tasks import put_folder
 
@@ -30,8 +31,8 @@ folder = { name = "bundled:sst2" }
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("FAITHBENCH_DATA", raising=False)
-    monkeypatch.setattr(data, "hub_reachable", lambda: False)
-    monkeypatch.setattr(data, "dataset_cached", lambda *_: False)
+    monkeypatch.setattr(hub, "hub_reachable", lambda: False)
+    monkeypatch.setattr(hub, "dataset_cached", lambda *_: False)
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> str:
@@ -85,5 +86,5 @@ def test_a_task_of_eleven_lines(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "licence not stated citation not stated" in out
     assert "1: negative text Broke at once, [red]bad[/red]. rationale Broke" in out
     assert "2: positive text fine fine" in out and out.endswith("fine f ...")
-    found = data.load_dataset(load_task(path), folder=tmp_path)
+    found = load_dataset(load_task(path), folder=tmp_path)
     assert [example.label for example in found.examples] == [0, 1]

@@ -6,45 +6,16 @@ import gzip
 import hashlib
 import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Example
-from faithbench.data import dataset as data
-from faithbench.data import hub_rows as hub_data
-from faithbench.data.dataset import Dataset, load_dataset, sources
+from faithbench.data.dataset import load_dataset, sources
+from faithbench.data.sources import hub
 from faithbench.data.tasks import load_task
-from tests.support.builders import REVISION, ROWS, complaint, make_task, put
+from tests.support.builders import ROWS, complaint, make_task, put
 
-
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No data folder, no hub and no cache, whatever the machine has."""
-    monkeypatch.delenv("FAITHBENCH_DATA", raising=False)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-
-
-def test_a_folder_read_row_by_row(tmp_path: Path) -> None:
-    path = put(tmp_path, ROWS, packed=True)
-    found = load_dataset(make_task(), folder=tmp_path)
-    assert found.examples == (
-        Example("a", "good film", 1, rationale=((0, 4),)),
-        Example("b", "dull film", 0),
-        Example("c", "fine, warm film", 1, rationale=((0, 4), (6, 10))),
-    )
-    assert (found.source, found.split, found.rationale) == ("folder", "test", "proxy")
-    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert found.checked is False  # nothing is pinned
-
-
-def test_plain_file_and_other_split(tmp_path: Path) -> None:
-    put(tmp_path, ROWS[:1], stem="learn")
-    found = load_dataset(make_task(), split="train", folder=tmp_path, source="folder")
-    assert [example.id for example in found.examples] == ["a"]
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 def test_unreadable_and_empty_files(tmp_path: Path) -> None:
@@ -55,20 +26,6 @@ def test_unreadable_and_empty_files(tmp_path: Path) -> None:
     assert "split 'test' of mini from folder holds no rows" in complaint(
         make_task(), folder=tmp_path
     )
-
-
-def test_checksums(tmp_path: Path) -> None:
-    path = put(tmp_path, ROWS, packed=True)
-    good = hashlib.sha256(path.read_bytes()).hexdigest()
-    pinned = {"name": "mini", "splits": {"test": "test"}, "sha256": {"test": good}}
-    assert load_dataset(make_task(folder=pinned), folder=tmp_path).checked is True
-    put(tmp_path, ROWS[:2], packed=True)
-    bad = hashlib.sha256(path.read_bytes()).hexdigest()
-    said = complaint(make_task(folder=pinned), folder=tmp_path)
-    for part in (str(path), f"expected sha256 {good}", f"found {bad}", "--allow-changed-data"):
-        assert part in said
-    changed = load_dataset(make_task(folder=pinned), folder=tmp_path, allow_changed=True)
-    assert (changed.checked, changed.sha256, len(changed.examples)) == (False, bad, 2)
 
 
 def test_limit_takes_by_digest_keeps_order_and_nests(tmp_path: Path) -> None:
@@ -123,80 +80,9 @@ def test_sources_for_the_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "hub": "the hub is not reachable and owner/mini is not in the local cache",
         "bundled": "the task has no bundled source",
     }
-    monkeypatch.setattr(data, "hub_reachable", lambda: True)
+    monkeypatch.setattr(hub, "hub_reachable", lambda: True)
     assert sources(make_task(), None)["hub"] == "yes"
     assert sources(make_task(), None)["folder"].startswith("no data folder")
-
-
-def hub_table(monkeypatch: pytest.MonkeyPatch, names: list[str] | None = None) -> list[Any]:
-    """Put a small table in the place of the hub, and return the list of calls made to it."""
-    import datasets
-
-    monkeypatch.setattr(data, "hub_reachable", lambda: True)
-    # Else it would switch the libraries offline for every test that follows.
-    monkeypatch.setattr(hub_data, "prepare_offline", lambda: None)
-    monkeypatch.setattr(hub_data, "hub_reachable", lambda: True)
-    table = datasets.Dataset.from_dict(
-        {"idx": [5, 9], "sentence": ["dull film ", "good film "], "label": [0, 1]}
-    )
-    if names:
-        table = table.cast_column("label", datasets.ClassLabel(names=names))
-    calls: list[Any] = []
-
-    def load(*args: Any, **kwargs: Any) -> Any:
-        calls.append((args, kwargs))
-        return table
-
-    monkeypatch.setattr(datasets, "load_dataset", load)
-    return calls
-
-
-@pytest.mark.parametrize(
-    ("names", "labels"),
-    [(None, [0, 1]), (["no", "yes"], [0, 1]), (["yes", "no"], [1, 0]), (["-", "+"], [0, 1])],
-)
-def test_the_hub_read_under_our_names(
-    monkeypatch: pytest.MonkeyPatch, names: list[str] | None, labels: list[int]
-) -> None:
-    calls = hub_table(monkeypatch, names)
-    found = load_dataset(make_task())
-    assert calls == [(("owner/mini", None), {"split": "validation", "revision": REVISION})]
-    assert [example.id for example in found.examples] == ["mini-test-5", "mini-test-9"]
-    assert [example.label for example in found.examples] == labels
-    assert (found.source, found.rationale, found.checked) == ("hub", "none", True)
-
-
-def test_the_hub_s_digest_is_that_of_canonical_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub_table(monkeypatch)
-    rows = (
-        '{"id": "mini-test-5", "label": 0, "text": "dull film "}\n'
-        '{"id": "mini-test-9", "label": 1, "text": "good film "}\n'
-    )
-    expected = hashlib.sha256(rows.encode()).hexdigest()
-    assert load_dataset(make_task()).sha256 == expected
-    assert load_dataset(make_task(), limit=1).sha256 == expected
-
-
-def test_the_hub_s_faults(monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
-
-    hub_table(monkeypatch)
-    assert "owner/mini, row 1: field 'label': expected 0 to 0" in complaint(
-        make_task(kind="qa", labels=["one"], hub=hub_with(text_b="sentence"))
-    )
-    said = complaint(make_task(hub=hub_with(text="body")))
-    assert "owner/mini has no column 'body', it has idx, sentence, label" in said
-    assert "hub: no split 'train', it has test" in complaint(
-        make_task(), source="hub", split="train"
-    )
-
-    def fail(*args: Any, **kwargs: Any) -> Any:
-        raise ConnectionError("cut\noff")
-
-    monkeypatch.setattr(datasets, "load_dataset", fail)
-    said = complaint(make_task())
-    assert "cannot load owner/mini at 01234567 from the hub (ConnectionError: cut off)" in said
-    assert "use another source: folder" in said
 
 
 def test_a_hub_that_fails_gives_way_to_the_bundled_data(
@@ -205,8 +91,8 @@ def test_a_hub_that_fails_gives_way_to_the_bundled_data(
     def fail(*_: object) -> None:
         raise FaithbenchError("cannot load glue")
 
-    monkeypatch.setattr(data, "hub_reachable", lambda: True)
-    monkeypatch.setattr(data, "hub_rows", fail)
+    monkeypatch.setattr(hub, "hub_reachable", lambda: True)
+    monkeypatch.setattr(hub, "_load", fail)
     task = load_task("sst2")
     with pytest.warns(UserWarning) as caught:
         found = load_dataset(task, limit=3)
@@ -221,19 +107,3 @@ def test_a_hub_that_fails_gives_way_to_the_bundled_data(
         assert complaint(make_task()) == "cannot load glue", "nothing is bundled"
         assert complaint(task, split="train") == "cannot load glue", "nor is this split"
         assert "no file" in complaint(task, folder=tmp_path), "a folder given is not passed over"
-
-
-def hub_with(**columns: str) -> dict[str, Any]:
-    source = make_task().hub
-    assert source is not None
-    return source.model_dump() | {"columns": {**source.columns, **columns}}
-
-
-def test_the_bundled_sentences() -> None:
-    found: Dataset = load_dataset(load_task("sst2"), source="bundled")
-    labels = [example.label for example in found.examples]
-    assert len(labels) >= 120
-    assert abs(labels.count(0) - labels.count(1)) <= 0.1 * len(labels)
-    assert all(example.rationale for example in found.examples)
-    assert all(example.id.startswith("bundled-sst2-") for example in found.examples)
-    assert (found.source, found.rationale, found.checked) == ("bundled", "human", True)

@@ -1,4 +1,4 @@
-"""The hub: reached, refused, hanging, behind a proxy, cached. A local socket plays its part."""
+"""The hub: reached, refused, hanging, behind a proxy. A local socket plays its part."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from faithbench.data import hub
-from faithbench.data import hub_rows as hub_data
 
-COMMIT = "8d51e7e4887a4caaa95b3fbebbf53c0490b58bbb"
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
@@ -163,25 +160,3 @@ def test_prepare_offline_leaves_a_reachable_hub_alone(
     monkeypatch.setattr(hub, "hub_hangs", lambda: False)
     hub.prepare_offline()
     assert os.environ["HF_HUB_OFFLINE"] == ""
-
-
-def test_cached_only_when_the_newest_copy_is_the_pinned_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
-    assert not hub_data.dataset_cached("owner/MultiRC", None, COMMIT)
-    ours = tmp_path / "owner___multi_rc" / "default" / "0.0.0" / COMMIT
-    ours.mkdir(parents=True)
-    assert hub_data.dataset_cached("owner/MultiRC", None, COMMIT)
-    assert not hub_data.dataset_cached("owner/MultiRC", "other", COMMIT)
-    newer = ours.with_name("f" * 40)
-    newer.mkdir()
-    os.utime(ours, (1, 1))
-    assert not hub_data.dataset_cached("owner/MultiRC", None, COMMIT)
-
-
-def test_the_cache_is_found_from_hf_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("HF_DATASETS_CACHE", raising=False)
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
-    (tmp_path / "datasets" / "owner___mini" / "default" / "0.0.0" / COMMIT).mkdir(parents=True)
-    assert hub_data.dataset_cached("owner/mini", None, COMMIT)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from faithbench.cli import app as cli
-from faithbench.data import dataset as data
+from faithbench.data.sources import hub
 from faithbench.data.tasks import load_task
 from faithbench.models import model as models
 from tests.support.tasks import put_hub, use_hub_cache
@@ -121,14 +121,15 @@ def test_a_column_the_hub_lacks(
     put_hub(load_task("mini.toml"), cache)
     (tmp_path / "mini.toml").write_text(TASK.replace('"sentence"', '"body"'))
     assert call("--source", "hub") == (
-        "owner/mini has no column 'body', it has sentence, label; mend hub.columns of task mini"
+        "owner/mini has no column 'body', it has sentence, label; fix hub.columns of task mini"
     )
 
 
 def test_a_hub_that_hangs(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It takes the connection; that it never answers is tried in test_hub_data.py."""
+    """It takes the connection; that it never answers is tried in data/sources/test_hub.py."""
     use_hub_cache(tmp_path, monkeypatch)
-    monkeypatch.setattr(data, "hub_reachable", lambda: True)
+    answers = iter([True, False])
+    monkeypatch.setattr(hub, "hub_reachable", lambda: next(answers))
     assert call("--source", "hub") == (
         "cannot load owner/mini at main from the hub (ConnectionError: the hub does not answer, "
         "and no copy is in the local cache); try again, or use another source: folder"

@@ -87,7 +87,7 @@ def test_made_rows_through_the_hub_s_own_client(
         found = load_dataset(task, source="hub", split=split)
         assert (found.source, found.checked) == ("hub", task.hub.pinned)
         assert found.rationale == task.hub.rationale
-        if task.hub.form == "cloze":
+        if task.hub.layout == "cloze":
             # Twelve rows of three sentences, of which one holds no candidate.
             assert len(found.examples) == 24
             first, second = found.examples[:2]
@@ -95,7 +95,7 @@ def test_made_rows_through_the_hub_s_own_client(
             assert (first.text_b, second.text) == ("XXXXX met Bob.", "Bob and Annie.")
         else:
             labels = len(task.labels)
-            odd = task.hub.form == "squad"
+            odd = task.hub.layout == "squad"
             assert [e.label for e in found.examples] == [
                 (n % 2 if labels > 1 else 0) if odd else n % labels for n in range(11)
             ]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from faithbench.data.task_schema import HubSource
+from faithbench.data.task_schema import HubTable
 from faithbench.data.tasks import Task
 
 N = 60
@@ -87,7 +87,7 @@ def put_hub(task: Task, cache: Path) -> None:
     (folder / "README.md").write_text("\n".join([*card, "---", "# Made", ""]))
 
 
-def hub_table(task: Task, source: HubSource) -> list[dict[str, Any]]:
+def hub_table(task: Task, source: HubTable) -> list[dict[str, Any]]:
     """Return rows under the hub's names; the last one is one that is to be left out."""
     values = source.values or range(len(task.labels))
     stray: Any = "other" if isinstance(values[0], str) else -1
@@ -95,10 +95,10 @@ def hub_table(task: Task, source: HubSource) -> list[dict[str, Any]]:
     for number in range(12):
         last = number == 11
         ours: dict[str, Any] = {"id": number, "text": f"A good film {number}.", "text_b": "Why?"}
-        if source.form == "plain":
+        if source.layout == "plain":
             ours["label"] = stray if source.values and last else values[number % len(values)]
             ours["text"] = " " if last and not source.values else ours["text"]
-        elif source.form == "squad":
+        elif source.layout == "squad":
             empty = number % 2 and "no_answer" in task.labels
             ours["answers"] = {
                 "text": [] if empty else ["good"],
