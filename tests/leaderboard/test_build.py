@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.leaderboard import build
 from faithbench.leaderboard.board import Board
 from faithbench.leaderboard.build import differences, make_board, render, write_files
 from tests.support.stores import store
@@ -129,3 +130,20 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
         if name.endswith(".tex"):
             body = [line for line in text.splitlines() if not line.startswith("%")]
             assert body and not any("\\input" in line for line in body)
+
+
+def test_several_processes_make_the_same_board(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for task in ("sst2", "agnews", "imdb"):
+        for index, name in enumerate(("lime", "random", "gradient")):
+            values = {"aopc": [0.1 * index, 0.2, 0.3 + 0.1 * index]}
+            store(tmp_path / task, f"{name}-1111111{index}", values, task={"name": task})
+    alone = make_board(tmp_path, NONE)
+    files = render(alone)
+    monkeypatch.setattr(build, "PARALLEL_FROM", 1)
+    assert make_board(tmp_path, NONE) == alone and render(alone) == files
+    assert [table.id for table in alone.tables] == ["agnews", "imdb", "sst2"]
+    store(tmp_path / "sst2", "lime-22222222", {"aopc": [0.1, 0.2, 0.3]})
+    with pytest.raises(FaithbenchError, match="two records of lime under the same conditions"):
+        make_board(tmp_path, NONE)

@@ -1,4 +1,4 @@
-"""Columns of a table: means, tests and ties by hand; kinds of a metric are never mixed."""
+"""Columns of a table: means, tests and ties by hand; variants of a metric are never mixed."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def test_two_explainers_by_hand(tmp_path: Path) -> None:
     lodds = column_of(table, "lodds")
     assert list(lodds.cells) == ["random", "lime"] and lodds.cells["random"].skipped == 1
     assert lodds.pairs[0][4:7] == (0.03125, 0.03125, -1.0)
-    # Neither way is better: nobody is the best, and equal values have no test.
+    # Neither way is better: there is no best, and equal values have no test.
     entropy = column_of(table, "fi_entropy")
-    assert not any(cell.best or cell.tie for cell in entropy.cells.values())
+    assert not any(score.best or score.tie for score in entropy.cells.values())
     assert entropy.pairs[0].reason == "all differences are zero" and entropy.pairs[0].p is None
 
 
 def test_ties_of_the_best_are_marked(tmp_path: Path) -> None:
     store(tmp_path, "lime-11111111", {"aopc": UP})
     store(tmp_path, "deep-22222222", {"aopc": [*UP[:6], 0.7]})
-    cells = column_of(table_of(tmp_path), "aopc").cells
-    assert (cells["lime"].best, cells["deep"].best, cells["deep"].tie) == (True, False, True)
-    assert cells["lime"].letters == cells["deep"].letters == "a"
+    scores = column_of(table_of(tmp_path), "aopc").cells
+    assert (scores["lime"].best, scores["deep"].best, scores["deep"].tie) == (True, False, True)
+    assert scores["lime"].letters == scores["deep"].letters == "a"
 
 
 def test_versions_and_encoders_are_columns_of_their_own(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_versions_and_encoders_are_columns_of_their_own(tmp_path: Path) -> None:
     store(tmp_path, "deep-22222222", values, protocol={"encoder": "large"})
     store(tmp_path, "random-33333333", {"aopc": UP}, version=2)
     table = table_of(tmp_path)
-    found = {column.metric: list(column.cells) for column in table.columns[:4]}
-    assert found == {
+    labels = {column.metric: list(column.cells) for column in table.columns[:4]}
+    assert labels == {
         "aopc@1": ["deep", "lime"],
         "aopc@2": ["random"],
         "iou_semantic@1 (large)": ["deep"],
@@ -86,30 +86,22 @@ def test_the_human_rationale_is_shown_but_not_tested(tmp_path: Path) -> None:
     assert aopc.cells["lime"].best
 
 
-def test_cost_has_no_tests_and_the_least_is_best(tmp_path: Path) -> None:
-    def cost(
-        equivalents: float, seconds: float, device: str = "cpu"
-    ) -> dict[str, dict[str, object]]:
-        return {
-            "cost": {"forward_equivalents_per_example": equivalents},
-            "timing": {"seconds_median": seconds, "alone": 5},
-            "environment": {"device": device},
-        }
-
-    store(tmp_path, "lime-11111111", {"aopc": UP}, **cost(100, 0.5))
-    store(tmp_path, "deep-22222222", {"aopc": UP}, **cost(3, 0.25))
-    store(tmp_path, "fast-33333333", {"aopc": UP}, **cost(3, 0.01, "cuda"))
-    store(tmp_path, "human-44444444", {"aopc": UP}, **cost(0, 0.001))
+def test_columns_are_validated_although_they_are_made_without(tmp_path: Path) -> None:
+    store(tmp_path, "lime-11111111", {"aopc": UP, "fi_entropy": [None] * 7})
+    store(tmp_path, "random-22222222", {"aopc": ZERO})
     table = table_of(tmp_path)
-    column = column_of(table, "forward_equivalents")
-    assert (column.family, column.higher_is_better, column.pairs) == ("speed", False, ())
-    assert {label: (c.mean, c.best) for label, c in column.cells.items()} == {
-        "deep": (3, True), "fast": (3, True), "lime": (100, False), "human": (0, False),
-    }  # fmt: skip
-    # Another machine's clock takes no part.
-    seconds = column_of(table, "seconds").cells
-    assert [label for label, cell in seconds.items() if cell.best] == ["deep"]
-    assert (seconds["deep"].n, seconds["deep"].letters) == (5, "")
-    assert "peak_memory" not in [c.metric for c in table.columns], "nobody measured it"
-    lime = next(entrant for entrant in table.entrants if entrant.label == "lime")
-    assert (lime.forward_equivalents, lime.seconds, lime.family) == (100, 0.5, "perturbation")
+    assert table.columns[0].metric == "aopc"
+    assert "fi_entropy" not in [column.metric for column in table.columns], "no value at all"
+    for column in table.columns:
+        assert Column.model_validate_json(column.model_dump_json(), strict=True) == column
+
+
+def test_a_family_that_a_board_does_not_know_is_refused(tmp_path: Path) -> None:
+    path = store(tmp_path, "lime-11111111", {"aopc": UP})
+    path.write_text(path.read_text().replace('"family": "faithfulness"', '"family": "beauty"'))
+    with pytest.raises(FaithbenchError) as caught:
+        make_board(tmp_path, NONE)
+    assert str(caught.value) == (
+        "record records/lime-11111111.json says that metric 'aopc' is of family 'beauty', not one "
+        "of faithfulness, stability, plausibility, speed; fix the record, or upgrade faithbench"
+    )

@@ -1,66 +1,34 @@
-"""Records sorted into tables: like with like, and nothing twice."""
+"""Records sorted into groups: like with like, seeds pooled, and nothing twice."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.leaderboard import build
 from faithbench.leaderboard.build import make_board
-from faithbench.leaderboard.gather import find_records
+from faithbench.leaderboard.gather import (
+    Group,
+    find_records,
+    groups_in,
+    parts_of,
+    read_values,
+    records_digest,
+)
 from faithbench.leaderboard.pages.table_page import table_page
-from tests.support.stores import store
+from faithbench.records.entrants import Entrant
+from faithbench.records.record import read
+from faithbench.records.store import StoredRecord
+from tests.support.stores import change_rows, store
 
 VALUES = {"aopc": [0.1, 0.2, 0.3]}
 NONE = Path("no-such-folder")
 
-OTHER_CONDITIONS: dict[str, dict[str, Any]] = {
-    "sst2-v2": {"task": {"version": 2}},
-    "sst2-hub": {"task": {"source": "hub"}},
-    "sst2-data-abab": {"task": {"data_sha256": "ab" * 32}},
-    "sst2-dev": {"task": {"split": "dev"}},
-    "sst2-3-": {"ids": ["x", "y", "z"]},
-    "sst2-tiny-cdcd": {"model": {"weights_sha256": "cd" * 32}},
-    "sst2-float16": {"model": {"dtype": "float16"}},
-    "sst2-protocol-2": {"protocol": {"version": 2}},
-    "sst2-pad": {"protocol": {"operator": "pad"}},
-    "sst2-unk": {"protocol": {"erasure_token": "<unk>"}},
-    "sst2-window": {"protocol": {"long": "window"}},
-}
 
-
-@pytest.mark.parametrize(("name", "change"), OTHER_CONDITIONS.items())
-def test_other_conditions_are_another_table(
-    tmp_path: Path, name: str, change: dict[str, Any]
-) -> None:
-    store(tmp_path, "lime-11111111", VALUES)
-    store(tmp_path, "random-22222222", VALUES)
-    store(tmp_path, "gradient-33333333", VALUES, **change)
-    tables = make_board(tmp_path, NONE).tables
-    assert sorted([e.label for e in t.entrants] for t in tables) == [
-        ["gradient"],
-        ["lime", "random"],
-    ]
-    odd = next(table for table in tables if len(table.entrants) == 1)
-    assert odd.id.startswith(name) and len({t.id for t in tables}) == 2
-    assert len({table.title for table in tables}) == 2
-
-
-def test_one_table_of_a_task_has_its_plain_name(tmp_path: Path) -> None:
-    store(tmp_path, "lime-11111111", VALUES, model={"name": "a"})
-    store(tmp_path, "random-22222222", VALUES, model={"name": "b"})
-    (table,) = make_board(tmp_path, NONE).tables
-    assert (table.id, table.n, table.source) == ("sst2", 3, "bundled")
-    assert table.title == "SST-2: sentiment of film-review sentences"
-
-
-def test_an_unknown_task_is_called_by_its_name(tmp_path: Path) -> None:
-    store(tmp_path, "lime-11111111", VALUES, task={"name": "../../evil.toml"})
-    (table,) = make_board(tmp_path, NONE).tables
-    assert table.id == "evil.toml" and table.title == "../../evil.toml"
+def groups_of(folder: Path) -> list[Group]:
+    return [group for part in parts_of(find_records(folder, NONE)) for group in groups_in(part)]
 
 
 def test_the_same_record_twice_is_refused(tmp_path: Path) -> None:
@@ -78,14 +46,63 @@ def test_seeds_are_pooled_and_versions_of_the_explainer_not(tmp_path: Path) -> N
     store(tmp_path, "lime-11111111", {"aopc": [0.0, 0.0, 0.3]})
     store(tmp_path, "lime-22222222", {"aopc": [0.2, 0.0, 0.5]}, seeds=(1,))
     (table,) = make_board(tmp_path, NONE).tables
-    (entrant,) = table.entrants
-    assert entrant.seeds == (0, 1)
-    assert entrant.records == ("records/lime-11111111.json", "records/lime-22222222.json")
+    (row,) = table.entrants
+    assert row.seeds == (0, 1)
+    assert row.records == ("records/lime-11111111.json", "records/lime-22222222.json")
     # (0.1 + 0 + 0.4) / 3
     assert table.columns[0].cells["lime"].mean == pytest.approx(0.5 / 3, abs=1e-9)
     store(tmp_path, "lime-22222222", VALUES, seeds=(1,), explainer={"version": "9"})
     with pytest.raises(FaithbenchError, match="under different seeds differ in the explainer's v"):
         make_board(tmp_path, NONE)
+
+
+def test_every_seed_counts_once_however_many_a_record_has(tmp_path: Path) -> None:
+    first = store(tmp_path, "lime-11111111", {"aopc": [0.3, 0.5, None, 0.1]}, seeds=(0, 1))
+    second = store(tmp_path, "lime-22222222", {"aopc": [0.6, None, None, 0.7]}, seeds=(2,))
+    # Example e1 has a value under one seed of two, e2 under none, and e3 keeps a mean alone.
+    by_seed = {"e0": (0.2, 0.4), "e1": (0.5, None), "e2": (None, None)}
+    change_rows(first, {key: {"by_seed": {"aopc": values}} for key, values in by_seed.items()})
+    (group,) = groups_of(tmp_path)
+    (entry,) = group.entries
+    assert entry.record_values[0].by_seed["aopc"].shape == (2, 4)
+    values = entry.values("aopc")
+    # (0.2 + 0.4 + 0.6) / 3, 0.5 alone, nothing, and (0.1 + 0.7) / 2.
+    assert values[[0, 1, 3]].tolist() == [0.4, 0.5, 0.4] and np.isnan(values[2])
+    # A comparison pools the rows themselves, and agrees to the last bit.
+    records = tuple(StoredRecord(path, read(path)) for path in (first, second))
+    pooled = Entrant("lime", records).values("aopc", entry.record_values[0].ids)
+    assert pooled == [None if np.isnan(value) else value for value in values.tolist()]
+
+
+def test_values_are_in_the_order_of_sorted_ids(tmp_path: Path) -> None:
+    path = store(tmp_path, "lime-11111111", {"aopc": [0.1, None, 0.3]}, ids=["c", "a", "b"])
+    change_rows(path, {"a": {"curve": tuple(0.1 * k for k in range(9))}})
+    values = read_values(StoredRecord(path, read(path)))
+    assert values.ids == ("a", "b", "c") and values.by_seed == {}
+    assert values.values["aopc"][1:].tolist() == [0.3, 0.1] and np.isnan(values.values["aopc"][0])
+    assert values.seed_values("aopc").shape == (1, 3)
+    # Only one example has a curve, and the curve begins with the whole text.
+    assert values.curve[0] == pytest.approx(1 / 3, abs=1e-9) and len(values.curve) == 10
+    assert values.curve[9] == pytest.approx(0.8)
+
+
+def test_the_digest_is_of_records_and_their_paths(tmp_path: Path) -> None:
+    store(tmp_path / "one", "lime-11111111", VALUES)
+    store(tmp_path / "two", "lime-11111111", VALUES)
+    store(tmp_path / "three" / "inside", "lime-11111111", VALUES)
+    digests = [records_digest(find_records(tmp_path / name, NONE)) for name in ("one", "two")]
+    assert digests[0] == digests[1] and len(digests[0]) == 64
+    assert records_digest(find_records(tmp_path / "three", NONE)) != digests[0]
+
+
+def test_parts_share_no_conditions_and_hold_all_records(tmp_path: Path) -> None:
+    store(tmp_path / "a", "lime-11111111", VALUES)
+    store(tmp_path / "a", "random-11111111", VALUES, ids=["x", "y", "z"])
+    store(tmp_path / "b", "lime-11111111", VALUES, task={"source": "hub"})
+    parts = parts_of(find_records(tmp_path, NONE))
+    assert [[label for _, label in part] for part in parts] == [["lime", "random"], ["lime"]]
+    # Other examples show in the rows alone: the first part becomes two groups.
+    assert [len(groups_in(part)) for part in parts] == [2, 1]
 
 
 def test_submissions_have_their_own_names(tmp_path: Path) -> None:
@@ -97,24 +114,17 @@ def test_submissions_have_their_own_names(tmp_path: Path) -> None:
         stem = f"deep-steps={steps}-1111111{steps}"
         store(entries / "two" / "records", stem, VALUES, settings={"steps": steps})
     (table,) = make_board(tmp_path / "records", entries).tables
-    assert {e.label: e.submission for e in table.entrants} == {
+    assert {row.label: row.submission for row in table.entrants} == {
         "lime": None,
         "lime (submitted)": "lime",
         "mine": "mine",
         "two: deep:steps=1": "two",
         "two: deep:steps=2": "two",
     }
-    mine = next(e for e in table.entrants if e.label == "mine")
+    mine = next(row for row in table.entrants if row.label == "mine")
     assert mine.records == ("submissions/mine/records/sst2/lime-11111111.json",)
-    assert {e.family for e in table.entrants if e.submission} == {"submission"}
+    assert {row.family for row in table.entrants if row.submission} == {"submission"}
     assert "| [mine](../../submissions/mine) |" in table_page(table)
-
-
-def test_no_name_of_a_submission_can_leave_its_link(tmp_path: Path) -> None:
-    store(tmp_path / "submissions" / "a) <b>[x](..\\" / "records", "lime-11111111", VALUES)
-    (table,) = make_board(tmp_path / "records", tmp_path / "submissions").tables
-    page = table_page(table)
-    assert "](../../submissions/a%29%20%3Cb%3E%5Bx%5D%28..%5C) |" in page and "<b>" not in page
 
 
 def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
@@ -124,24 +134,6 @@ def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
     assert [found.shown_path for found in find_records(tmp_path, NONE)] == [
         "records/lime-11111111.json"
     ]
-
-
-def test_many_records_are_read_by_several_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for task in ("sst2", "agnews", "imdb"):
-        for place, name in enumerate(("lime", "random", "gradient")):
-            values = {"aopc": [0.1 * place, 0.2, 0.3 + 0.1 * place]}
-            store(tmp_path / task, f"{name}-1111111{place}", values, task={"name": task})
-    alone = make_board(tmp_path, NONE)
-    monkeypatch.setattr(build, "PARALLEL_FROM", 1)
-    assert make_board(tmp_path, NONE) == alone
-    assert [table.id for table in alone.tables] == ["agnews", "imdb", "sst2"]
-    store(tmp_path / "sst2", "lime-22222222", VALUES)
-    with pytest.raises(
-        FaithbenchError, match="two records of lime under the same conditions share"
-    ):
-        make_board(tmp_path, NONE)
 
 
 def test_no_records_says_how_to_make_some(tmp_path: Path) -> None:

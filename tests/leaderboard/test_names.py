@@ -1,4 +1,4 @@
-"""Labels: short, telling, and one for one thing."""
+"""Labels of explainers and ids of tables: short, telling, and one for one thing."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def test_the_file_name_tells_what_is_not_the_default(tmp_path: Path) -> None:
 
 
 def test_equal_settings_share_a_label_and_others_do_not(tmp_path: Path) -> None:
-    found = [
+    records = [
         stored(tmp_path / "a", "lime-11111111", samples=50),
         stored(tmp_path / "b", "lime-22222222", samples=50),
         stored(tmp_path / "c", "lime-33333333", samples=60),
         stored(tmp_path / "d", "random-44444444"),
     ]
-    labels = labels_of([(one, None) for one in found])
+    labels = labels_of([(record, None) for record in records])
     assert labels == ["lime:samples=50", "lime:samples=50", "lime:samples=60", "random"]
 
 
 def test_labels_that_meet_are_told_apart(tmp_path: Path) -> None:
-    found = [
+    records = [
         stored(tmp_path / "a", "lime-11111111", samples=50),
         stored(tmp_path / "b", "lime-22222222", samples=60),
         stored(tmp_path / "c", "lime-samples=50-33333333", samples=50, width=1),
     ]
-    labels = labels_of([(one, None) for one in found])
+    labels = labels_of([(record, None) for record in records])
     assert len(set(labels)) == 3 and labels[1] == "lime:samples=60"
     assert labels[0].startswith("lime:samples=50 (") and labels[2].startswith("lime:samples=50 (")
 
@@ -59,7 +59,7 @@ REAL = Conditions(
 BUNDLED = replace(REAL, source="bundled", data_sha256="b" * 64, ids="2" * 64, n=60)
 
 
-def test_one_table_has_the_task_s_name() -> None:
+def test_one_table_has_the_name_of_its_task() -> None:
     assert table_ids([REAL]) == ["sst2"]
 
 
@@ -77,3 +77,14 @@ def test_tables_of_one_source_are_told_apart_by_more() -> None:
     assert table_ids([REAL, BUNDLED, again]) == [
         "sst2-folder", "sst2-bundled-mask", "sst2-bundled-delete",
     ]  # fmt: skip
+
+
+def test_ids_are_short_and_differ_in_more_than_capitals() -> None:
+    upper = replace(REAL, erasure_token="[mask]")
+    ids = table_ids([REAL, upper])
+    # Slugs of both tokens differ in capitals alone, which some file systems do not tell apart.
+    assert [name[:10] for name in ids] == ["sst2-MASK-", "sst2-mask-"]
+    assert len({name.lower() for name in ids}) == 2 and all(len(name) == 18 for name in ids)
+    long = [replace(REAL, split="x" * 90), replace(REAL, split="x" * 90 + "y")]
+    assert [len(name) for name in table_ids(long)] == [80, 80]
+    assert len(set(table_ids(long))) == 2

@@ -23,7 +23,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (RUN.replace("limit = 6", "limit = 0"), "runs.0.limit"),
         (RUN + "depth = 3\n", "runs.0.depth"),
@@ -31,10 +31,10 @@ def written(folder: Path, text: str) -> Path:
         ("runs = [", "cannot read plan"),
     ],
 )
-def test_a_wrong_plan_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_a_wrong_plan_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(FaithbenchError) as caught:
         read_plan(written(tmp_path, text))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_our_own_plan_names_what_there_is() -> None:
@@ -46,42 +46,43 @@ def test_our_own_plan_names_what_there_is() -> None:
     assert len(plan.runs) >= 4
 
 
-def carry_out(plan: Plan, folder: Path, *only: str) -> list[str]:
-    said: list[str] = []
+def run_all(plan: Plan, folder: Path, *only: str) -> list[str]:
+    lines: list[str] = []
     run_plan(
         plan,
         data=None,
         results=folder / "results",
         records=folder / "records",
         only=only,
-        say=said.append,
+        say=lines.append,
         progress=lambda *_: None,
     )
-    return said
+    return lines
 
 
 def test_what_has_a_record_is_not_run_again(tmp_path: Path) -> None:
     """The bundled sample has rationales by people, so `human` takes part."""
     first = read_plan(written(tmp_path, RUN))
-    assert carry_out(first, tmp_path) == ["one: 2 of 2 explainers to run"]
+    assert run_all(first, tmp_path) == ["one: 2 of 2 explainers to run"]
     more = RUN.replace('["random"]', '["random", "first-tokens"]')
     second = read_plan(written(tmp_path, more))
-    assert carry_out(second, tmp_path) == ["one: 1 of 3 explainers to run"]
-    assert carry_out(second, tmp_path) == ["one: 0 of 3 explainers to run"]
-    found = stored_records(tmp_path / "records", "sst2")
-    assert [stored.record.explainer.name for stored in found] == ["first-tokens", "human", "random"]
-    assert len(found[0].rows) == 6 and len(found[0].rows[0].curve) == 9
+    assert run_all(second, tmp_path) == ["one: 1 of 3 explainers to run"]
+    assert run_all(second, tmp_path) == ["one: 0 of 3 explainers to run"]
+    records = stored_records(tmp_path / "records", "sst2")
+    names = [stored.record.explainer.name for stored in records]
+    assert names == ["first-tokens", "human", "random"]
+    assert len(records[0].rows) == 6 and len(records[0].rows[0].curve) == 9
 
 
-def test_one_run_of_several(tmp_path: Path) -> None:
+def test_only_the_runs_that_are_named_are_run(tmp_path: Path) -> None:
     plan = read_plan(written(tmp_path, RUN + RUN.replace('"one"', '"two"')))
-    assert carry_out(plan, tmp_path, "two") == ["two: 2 of 2 explainers to run"]
+    assert run_all(plan, tmp_path, "two") == ["two: 2 of 2 explainers to run"]
     with pytest.raises(FaithbenchError, match="did you mean 'two'"):
-        carry_out(plan, tmp_path, "tow")
+        run_all(plan, tmp_path, "tow")
 
 
 def test_a_plan_chooses_metrics(tmp_path: Path) -> None:
     plan = read_plan(written(tmp_path, RUN + 'metrics = "faithfulness,-tau_loo"\n'))
-    carry_out(plan, tmp_path)
-    for found in stored_records(tmp_path / "records", "sst2"):
-        assert "aopc" in found.record.metrics and "tau_loo" not in found.record.metrics
+    run_all(plan, tmp_path)
+    for stored in stored_records(tmp_path / "records", "sst2"):
+        assert "aopc" in stored.record.metrics and "tau_loo" not in stored.record.metrics

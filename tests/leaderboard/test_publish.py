@@ -29,8 +29,8 @@ def results(tmp_path: Path) -> Path:
 
 def test_values_are_kept_and_most_attributions_dropped(results: Path, tmp_path: Path) -> None:
     target = tmp_path / "records"
-    found = publish_results(results, target, attributions=3)
-    assert found.count == 2 and len(found.changed) == 4
+    published = publish_results(results, target, attributions=3)
+    assert published.count == 2 and len(published.changed) == 4
     path = target / CELL / "lime-11111111.json"
     record, old = read(path), read(results / CELL / "lime-11111111.json")
     assert record.rows.file == "lime-11111111.rows.jsonl.gz"
@@ -46,7 +46,7 @@ def test_values_are_kept_and_most_attributions_dropped(results: Path, tmp_path: 
         make_board(folder, tmp_path / "none").tables[0] for folder in (results, target)
     )
     assert before.columns == after.columns and len(after.shown) == 3
-    assert {one.id for one in after.shown} == {"e0", "e3", "e6"}
+    assert {example.id for example in after.shown} == {"e0", "e3", "e6"}
 
 
 def test_a_second_time_nothing_changes(results: Path, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_compare_reads_published_records(
     assert "lime 0.750, random 0.100" in capsys.readouterr().out
 
 
-def test_wrong_turns(tmp_path: Path) -> None:
+def test_a_missing_or_empty_results_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FaithbenchError, match="does not exist; point --results at the folder"):
         publish_results(tmp_path / "none", tmp_path / "records")
     (tmp_path / "empty").mkdir()

@@ -1,4 +1,4 @@
-"""Ranks over tables by hand: who counts, who is left out, what the tests say."""
+"""Ranks over tables by hand: which tables count, what is left out, what the tests say."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def test_mean_ranks_by_hand(tmp_path: Path) -> None:
     board = make_board(tmp_path, NONE)
     assert [r.family for r in board.rankings] == ["overall", "faithfulness", "speed"]
     # Lime is 1, 2, 1; deep is 2, 1, 2; random is 3 everywhere.
-    found = board.rankings[1]
-    assert list(found.mean_ranks) == ["lime", "deep", "random"]
-    assert list(found.mean_ranks.values()) == pytest.approx([4 / 3, 5 / 3, 3])
-    assert found.over[:2] == ("one/aopc", "one/lodds") and len(found.over) == 6
-    assert found.ci95["random"] == (3, 3) and found.ci95["lime"] == (1, 2)
-    assert found.critical_difference == pytest.approx(critical_difference(3, 3), abs=1e-9)
+    ranking = board.rankings[1]
+    assert list(ranking.mean_ranks) == ["lime", "deep", "random"]
+    assert list(ranking.mean_ranks.values()) == pytest.approx([4 / 3, 5 / 3, 3])
+    assert ranking.over[:2] == ("one/aopc", "one/lodds") and len(ranking.over) == 6
+    assert ranking.ci95["random"] == (3, 3) and ranking.ci95["lime"] == (1, 2)
+    assert ranking.critical_difference == pytest.approx(critical_difference(3, 3), abs=1e-9)
     # Friedman: 12 N / k (k + 1) * (sum of squared mean ranks - k (k + 1)^2 / 4) = 14 / 3; df 2.
-    assert found.friedman_p == pytest.approx(0.09697, abs=1e-5)
-    assert found.groups == (("lime", "deep", "random"),) and found.left_out == ()
+    assert ranking.friedman_p == pytest.approx(0.09697, abs=1e-5)
+    assert ranking.groups == (("lime", "deep", "random"),) and ranking.left_out == ()
     # Cost grows with the value here, so speed turns the order around.
     assert list(ranks(board, "speed").values()) == pytest.approx([1, 7 / 3, 8 / 3])
-    # Speed has no part in the overall ranking: whoever draws at random would win it.
+    # Speed has no part in the overall ranking: scores drawn at random would win it.
     assert ranks(board, "overall") == ranks(board, "faithfulness")
 
 
@@ -67,7 +67,7 @@ def test_only_those_in_all_tables_are_ranked(tmp_path: Path) -> None:
 def test_bundled_and_sparse_tables_do_not_count(tmp_path: Path) -> None:
     add(tmp_path, "one", {"lime": 0.5, "deep": 0.4, "random": 0.1, "late": 0.0, "last": -1})
     add(tmp_path, "two", {"deep": 0.9, "lime": 0.1}, source="bundled")
-    add(tmp_path, "three", {"stranger": 0.5, "lime": 0.1})
+    add(tmp_path, "three", {"other": 0.5, "lime": 0.1})
     board = make_board(tmp_path, NONE)
     assert {row.split("/")[0] for r in board.rankings for row in r.over} == {"one"}
     assert ranks(board, "faithfulness") == {"lime": 1, "deep": 2, "random": 3, "late": 4, "last": 5}
@@ -83,13 +83,13 @@ def test_many_tables_with_few_explainers_count_more_than_one_with_many(tmp_path:
     # 1 table times 8 explainers is more than 2 times 3; 3 times 3 is more than 8.
     assert {row.split("/")[0] for row in board.rankings[0].over} == {"a"}
     add(tmp_path, "c", few)
-    add(tmp_path, "d", {"x0": 0.5, "stranger": 0.1})
+    add(tmp_path, "d", {"x0": 0.5, "other": 0.1})
     board = make_board(tmp_path, NONE)
     assert {row.split("/")[0] for row in board.rankings[0].over} == {"a", "b", "c"}
     assert set(board.rankings[0].mean_ranks) == set(few)
 
 
-def test_one_who_lacks_a_metric_is_left_out_and_not_the_metric(tmp_path: Path) -> None:
+def test_an_explainer_without_a_metric_is_left_out_and_not_the_metric(tmp_path: Path) -> None:
     add(tmp_path, "one", {f"x{i}": i / 100 for i in range(10)})
     task = {"name": "one", "source": "folder", "rationale": "none"}
     store(tmp_path / "one", "odd-11111111", {"lodds": [0.0, 0.0]}, task=task)
@@ -98,7 +98,7 @@ def test_one_who_lacks_a_metric_is_left_out_and_not_the_metric(tmp_path: Path) -
     assert board.rankings[1].over == ("one/aopc", "one/lodds")
 
 
-def test_proxies_do_not_count_beside_human_rationales(tmp_path: Path) -> None:
+def test_proxies_do_not_count_next_to_human_rationales(tmp_path: Path) -> None:
     values = {"agreement": [0.5, 0.5]}
     for task, proxy in (("one", True), ("two", False)):
         for name in ("lime", "random"):
@@ -106,8 +106,8 @@ def test_proxies_do_not_count_beside_human_rationales(tmp_path: Path) -> None:
                 tmp_path / task, f"{name}-11111111", values,
                 task={"name": task, "source": "folder", "rationale": "human"},
             )  # fmt: skip
-            said = '"family": "plausibility"'
-            text = path.read_text().replace('"family": "faithfulness"', said)
+            family = '"family": "plausibility"'
+            text = path.read_text().replace('"family": "faithfulness"', family)
             path.write_text(text.replace('"proxy": false', f'"proxy": {str(proxy).lower()}'))
     over = {r.family: r.over for r in make_board(tmp_path, NONE).rankings}
     assert over["plausibility"] == ("two/agreement",)
@@ -118,17 +118,17 @@ def test_proxies_do_not_count_beside_human_rationales(tmp_path: Path) -> None:
 
 
 def test_pareto_front_by_hand(tmp_path: Path) -> None:
-    # Ranks 1, 2, 3 at costs 3.5, 3.4, 3.4 + ...: the dearer and worse one is beaten.
+    # Ranks 1, 2 and 3 at costs 3.5, 3.4 and 50.1: one that is more expensive and worse is beaten.
     add(tmp_path, "one", {"lime": 0.5, "deep": 0.4})
     add(tmp_path, "one", {"slow": 0.1}, cost=50)
-    found = {p.label: p for p in make_board(tmp_path, NONE).pareto}
-    assert {label: point.front for label, point in found.items()} == {
+    points = {p.label: p for p in make_board(tmp_path, NONE).pareto}
+    assert {label: point.front for label, point in points.items()} == {
         "lime": True, "deep": True, "slow": False,
     }  # fmt: skip
-    assert found["slow"].forward_equivalents == 50.1 and found["slow"].faithfulness_rank == 3
+    assert points["slow"].forward_equivalents == 50.1 and points["slow"].faithfulness_rank == 3
 
 
-def test_who_has_no_known_cost_is_not_set_against_it(tmp_path: Path) -> None:
+def test_explainers_without_a_known_cost_are_left_out_of_the_front(tmp_path: Path) -> None:
     """A cost of nothing would put scores that were made elsewhere on the front."""
     add(tmp_path, "one", {"lime": 0.5, "deep": 0.4})
     store(

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from faithbench.records.record import write
+import msgspec
+
+from faithbench.records.record import read, write
 from faithbench.records.rows import to_header, to_line
+from faithbench.records.rows_file import read_rows
 from faithbench.records.schema import Record
 from faithbench.stats.summaries import summarise
 from tests.support.builders import KEY, row
@@ -55,6 +58,17 @@ def store(
     path = folder / f"{stem}.json"
     write(Record.model_validate({**RECORD, **made, "seeds": seeds, "metrics": metrics}), path)
     return path
+
+
+def change_rows(path: Path, changes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Change fields of some rows of a stored record, by id: `{"e1": {"scores": ...}}`."""
+    record = read(path)
+    rows_file = path.with_name(record.rows.file)
+    rows = [msgspec.structs.replace(r, **changes.get(r.id, {})) for r in read_rows(rows_file)]
+    data = to_header(KEY) + b"".join(map(to_line, rows))
+    rows_file.write_bytes(data)
+    facts = record.rows.model_copy(update={"sha256": hashlib.sha256(data).hexdigest()})
+    write(record.model_copy(update={"rows": facts}), path)
 
 
 def _facts(name: str, values: Sequence[float | None], version: int) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def heading(column: Column) -> str:
     return " ".join(part for part in (column.title, arrow, "proxy" * column.proxy) if part)
 
 
-def tested(column: Column) -> int:
+def pairs_tested(column: Column) -> int:
     """Return the number of pairs with a test, which is what Holm's method adjusts for."""
     return sum(pair.adjusted is not None for pair in column.pairs)
 

@@ -17,7 +17,7 @@ from faithbench.leaderboard.pages.formatting import (
     markdown,
     mean_text,
     number,
-    tested,
+    pairs_tested,
 )
 from faithbench.metrics.registry import FAMILIES
 
@@ -72,7 +72,7 @@ def _family_section(columns: Sequence[Column]) -> Iterator[str]:
         for label in labels_in(columns)
     ]
     if columns[0].family != "speed":
-        rows.append(["pairs tested", *(str(tested(column)) for column in columns)])
+        rows.append(["pairs tested", *(str(pairs_tested(column)) for column in columns)])
     headings = [markdown(heading(column)) for column in columns]
     yield grid(rows, ["explainer", *headings]) + "\n"
 

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard.board import Pair, Score
 from faithbench.leaderboard.html import page
-from faithbench.leaderboard.html.document import document, embedded
 from faithbench.leaderboard.html.page import board_data, table_data
 from faithbench.metrics.registry import METRICS
 from tests.support.boards import small_board
@@ -182,24 +180,3 @@ def test_text_of_the_data_never_becomes_markup() -> None:
     labels = [label for label, _ in found["board"]["explainers"]]
     assert sorted(labels) == sorted(plain(HOSTILE[:7]))
     assert tuple(found["table-0"]["shown"][0]["tokens"][:8]) == plain(HOSTILE)
-
-
-def test_embedded_json_is_plain_ascii_and_reads_back() -> None:
-    text = embedded(HOSTILE)
-    assert re.fullmatch(r"[ -~]+", text) and not set("<>&") & set(text)
-    assert tuple(json.loads(text)) == plain(HOSTILE)
-    kept = ["\\u202e", "\\\\u2028", "\\", "é\U0001f600"]
-    assert json.loads(embedded(kept)) == kept
-    assert json.loads(embedded("a\\\u202eb\u2028")) == "a\\ b "
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        embedded(float("nan"))
-
-
-def test_a_script_that_would_end_its_element_is_refused() -> None:
-    with pytest.raises(FaithbenchError, match="holds an end tag"):
-        document(title="", style="", body="", data={}, scripts=("'</ScRiPt>'",))
-
-
-def test_page_without_scripts_allows_none() -> None:
-    text = document(title="a < b", style="p {}", body="<p>", data={}, scripts=())
-    assert "script-src 'none'" in text and "<title>a &lt; b</title>" in text
