@@ -1,20 +1,130 @@
-"""What an explainer is: the one required call, and what it may offer besides."""
+"""What an explainer is: one call that every explainer has, and what it may offer besides.
+
+An explainer is a frozen dataclass whose fields are its settings, all plain values with defaults.
+It never seeds, caches, times, moves devices or prints; the run does. It leaves the model as it
+found it, so patches and hooks live in `with`. The optional members below are looked up here and
+nowhere else: the rest of the package calls the functions at the end of this file.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from faithbench.core.types import Batch
+from faithbench.core.types import Batch, Encoding
 
 if TYPE_CHECKING:
     import torch
 
-from faithbench.models.session import Session
+    from faithbench.models.model import Model
+    from faithbench.models.session import Session
 
 
 class Explainer(Protocol):
     """A frozen dataclass whose fields are its settings; returns one score per token."""
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
-        """Explain the batch's targets; special tokens and padding may get any score."""
+        """Explain the batch's targets: scores [examples, tokens], higher for more support.
+
+        Special tokens and padding may get any score: they are never ranked or erased. Passes
+        that other explainers may read go through `session.share`, rows of erased inputs
+        through `session.engine`, and any other pass is charged to `session.meter`.
+        """
         ...
+
+
+@runtime_checkable
+class Stochastic(Protocol):
+    """Has `stochastic: ClassVar[bool]`: True if scores depend on `batch.seeds`.
+
+    Such an explainer runs under several seeds, and its values are means over them.
+    """
+
+    stochastic: bool
+
+
+@runtime_checkable
+class NeedsRationale(Protocol):
+    """Has `needs_rationale: ClassVar[bool]`: True if only annotated examples can be explained."""
+
+    needs_rationale: bool
+
+
+@runtime_checkable
+class Replayed(Protocol):
+    """Has `replayed: ClassVar[bool]`: True if scores are read back instead of computed.
+
+    Their cost cannot be measured here; `seconds` is what the process that made them took.
+    """
+
+    replayed: bool
+    seconds: float | None
+
+
+@runtime_checkable
+class ChecksInputs(Protocol):
+    """Refuses inputs that it cannot explain, before any work is done."""
+
+    def check(self, model: Model, encodings: Sequence[Encoding]) -> None:
+        """Raise FaithbenchError if one of the encodings cannot be explained."""
+        ...
+
+
+@runtime_checkable
+class PromisesSum(Protocol):
+    """Promises what its scores add up to (completeness), and can tell how far it missed that."""
+
+    def gaps(self, session: Session, batch: Batch, scores: torch.Tensor) -> torch.Tensor:
+        """Return, per example, the sum of its scores minus what it should be."""
+        ...
+
+
+@runtime_checkable
+class HasAssets(Protocol):
+    """Reads files besides the model's weights, whose digests belong in the record."""
+
+    def assets(self, model: Model) -> Mapping[str, str]:
+        """Return the digest of each file, by a short name."""
+        ...
+
+
+def is_stochastic(explainer: object) -> bool:
+    """Return whether an explainer draws at random."""
+    return isinstance(explainer, Stochastic) and explainer.stochastic
+
+
+def needs_rationale(explainer: object) -> bool:
+    """Return whether an explainer can explain only examples with a rationale."""
+    return isinstance(explainer, NeedsRationale) and explainer.needs_rationale
+
+
+def is_replayed(explainer: object) -> bool:
+    """Return whether an explainer only reads back scores that were computed elsewhere."""
+    return isinstance(explainer, Replayed) and explainer.replayed
+
+
+def replayed_seconds(explainer: object) -> float | None:
+    """Return how long it took to compute replayed scores, where that is known."""
+    return explainer.seconds if isinstance(explainer, Replayed) else None
+
+
+def check_inputs(explainer: object, model: Model, encodings: Sequence[Encoding]) -> None:
+    """Let an explainer refuse inputs that it cannot explain."""
+    if isinstance(explainer, ChecksInputs):
+        explainer.check(model, encodings)
+
+
+def gaps_of(
+    explainer: object, session: Session, batch: Batch, scores: torch.Tensor
+) -> list[float | None]:
+    """Return how far each example's scores miss their promised sum; None without a promise."""
+    # The sum is promised for one output; an answer's scores are those of two, added.
+    if not isinstance(explainer, PromisesSum) or len(session.model.outputs) > 1:
+        return [None] * len(batch.ids)
+    gaps: Any = explainer.gaps(session, batch, scores)
+    return [float(gap) for gap in gaps]
+
+
+def assets_of(explainer: object, model: Model) -> dict[str, str]:
+    """Return digests of the files that an explainer's scores depend on."""
+    return dict(explainer.assets(model)) if isinstance(explainer, HasAssets) else {}

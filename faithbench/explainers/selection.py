@@ -14,7 +14,7 @@ from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.plugins import Plugin
 from faithbench.core.spec import parse_explainers, setting_text
 from faithbench.core.types import Settings
-from faithbench.explainers.protocol import Explainer
+from faithbench.explainers.protocol import Explainer, is_replayed, needs_rationale
 from faithbench.explainers.registry import EXPLAINERS, installed_plugins, plugins_of_file
 
 
@@ -41,7 +41,7 @@ class Selected:
     @property
     def replayed(self) -> bool:
         """Whether scores are only read back: of how they were made, nothing can be measured."""
-        return bool(getattr(self.explainer, "replayed", False))
+        return is_replayed(self.explainer)
 
     @property
     def label(self) -> str:
@@ -69,7 +69,7 @@ def find_explainers(
     chosen: dict[str, Selected] = {}
     for name, settings in _expand(parse_explainers(text), rationale):
         one = _choose(name, settings, plugins)
-        if getattr(one.explainer, "needs_rationale", False) and not rationale:
+        if needs_rationale(one.explainer) and not rationale:
             raise FaithbenchError(
                 f"explainer {name!r} shows a human rationale, and there is none here; "
                 "leave it out, or choose data with human rationales"

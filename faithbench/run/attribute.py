@@ -13,7 +13,7 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.text import readable
 from faithbench.core.types import Attribution, Batch, Target
-from faithbench.explainers.protocol import Explainer
+from faithbench.explainers.protocol import Explainer, gaps_of
 from faithbench.explainers.selection import Selected
 from faithbench.models.encoding import collate
 from faithbench.models.session import Session
@@ -59,7 +59,7 @@ def attribute(session: Session, selected: Selected, batch: Batch) -> list[Attrib
             f"shape {tuple(batch.ids.shape)}; it must give one score per token"
         )
     table = scores.detach().cpu().double().numpy()
-    gaps = _gaps(session, selected, batch, scores)
+    gaps = gaps_of(selected.explainer, session, batch, scores)
     attributions = []
     for row, encoding in enumerate(batch.encodings):
         own = table[row, : len(encoding.ids)][encoding.erasable]
@@ -117,13 +117,3 @@ def _target(batch: Batch, row: int) -> Target:
 def _part(total: int, count: int, row: int) -> int:
     """Return one of `count` whole parts, as equal as can be, that add up to the total."""
     return total // count + (row < total % count)
-
-
-def _gaps(
-    session: Session, selected: Selected, batch: Batch, scores: torch.Tensor
-) -> list[float | None]:
-    """Ask an explainer that promises a sum how far it missed it, outside the clock."""
-    gaps = getattr(selected.explainer, "gaps", None)
-    if gaps is None or len(session.model.outputs) > 1:
-        return [None] * len(batch.ids)
-    return [float(gap) for gap in gaps(session, batch, scores)]

@@ -1,125 +1,191 @@
-"""One chunk of examples: explained by all cells side by side, scored together, appended."""
+"""One chunk of examples: explained by all cells together, scored together, made into rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import torch
 
 from faithbench.core.types import Attribution, Batch, Encoding
 from faithbench.metrics.registry import case_metrics
 from faithbench.models.encoding import collate
-from faithbench.models.engine import Engine
 from faithbench.models.predictions import Prediction, predictions
 from faithbench.models.session import Session
 from faithbench.models.windows import fold, parts_of
-from faithbench.records.rows import ResultRow, add_values, make_row
-from faithbench.records.rows_writer import RowsFile
+from faithbench.records.rows import ResultRow, row_of
 from faithbench.run.attribute import attribute, seed_of
-from faithbench.run.job import Cell, Job
-from faithbench.run.measures.aopc_bounds import BoundsFile
+from faithbench.run.job import Cell, Job, probed_ids
+from faithbench.run.measures.aopc_bounds import aopc_bounds, bounds_key
 from faithbench.run.measures.rationale_erasure import right_without_rationale, sensitivity
 from faithbench.run.score import Bounds, Scored, score
+
+CHUNK_WORK = 6e11
+"""Multiply-adds in a chunk, about: ten seconds of one core."""
+ERASED_ROWS = 30
+"""Erased inputs that the metrics of one attribution ask for, about."""
+PERTURBED = 11
+"""Explanations that max_sensitivity takes of an example: ten perturbed, and one as it is."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Examples that are computed together, and the ids that dear metrics look at."""
+    """Examples that are computed together, the ids that expensive metrics are limited to, and
+    the AOPC bounds that are known already.
+    """
 
     encodings: tuple[Encoding, ...]
-    sampled: frozenset[str]
+    probed: frozenset[str]
+    bounds: Mapping[str, Bounds]
 
 
-def compute_chunk(
-    session: Session, job: Job, chunk: Chunk, cells: Sequence[Cell], files: Sequence[RowsFile]
-) -> None:
-    """Explain and score one chunk for all cells together, and append what is missing.
+@dataclass(frozen=True)
+class ChunkRows:
+    """What a chunk comes to: each cell's rows with their seconds, and bounds found on the way."""
+
+    rows: tuple[tuple[tuple[ResultRow, float], ...], ...]
+    bounds: Mapping[str, Bounds]
+
+
+def cut_chunks(
+    job: Job,
+    encodings: Sequence[Encoding],
+    costs: Sequence[float],
+    bounds: Mapping[str, Bounds],
+) -> list[Chunk]:
+    """Cut examples into chunks of about ten seconds of work, at most `job.chunk` examples.
+
+    A killed run loses at most the chunks it was computing. The rule looks at nothing but the
+    job: the size of the network, the lengths of the texts, and `costs`, the forward equivalents
+    that each cell's explainer takes for an example. It never looks at the clock or at what is
+    done, so that a continued run has the same batches as an uninterrupted one, and the same
+    bits. Examples of like length come together, so that little is padded.
+    """
+    probed = probed_ids(job, encodings)
+    # Embeddings are looked up, not multiplied.
+    network = job.model.network
+    table = sum(p.numel() for p in network.get_input_embeddings().parameters())
+    weights = sum(parameter.numel() for parameter in network.base_model.parameters()) - table
+    seeds = [len(cell.seeds) for cell in job.cells]
+    usual = sum(n * (cost + ERASED_ROWS) for n, cost in zip(seeds, costs, strict=True))
+    more = sum(costs) * PERTURBED
+    cuts: list[list[Encoding]] = []
+    room = 0.0
+    for encoding in sorted(encodings, key=lambda e: (len(e.ids), e.example.id)):
+        rows = usual + (more if encoding.example.id in probed else 0)
+        work = rows * len(encoding.ids) * weights
+        if not cuts or work > room or len(cuts[-1]) == job.chunk:
+            cuts.append([])
+            room = CHUNK_WORK
+        cuts[-1].append(encoding)
+        room -= work
+    return [Chunk(tuple(cut), probed, bounds) for cut in cuts]
+
+
+def compute_chunk(session: Session, job: Job, chunk: Chunk) -> ChunkRows:
+    """Explain and score one chunk for all cells; a pure function of its arguments.
 
     The whole chunk is computed even if some cells have it: batches are then the same as in
     an uninterrupted run, and so is every bit of the result.
     """
     engine, encodings = session.engine, chunk.encodings
-    said = predictions(engine, encodings)
-    pairs = [(cell, seed) for cell in cells for seed in cell.seeds]
-    found = _explain(session, job, encodings, said, pairs)
+    predicted = predictions(engine, encodings)
+    explained = _explain(session, job, encodings, predicted)
+    keys, bounds = _bounds(session, job, chunk, predicted)
     scored = score(
         engine,
-        [attribution for attributions in found for attribution in attributions],
-        [p.log_probability for p in said] * len(pairs),
+        [attribution for group in explained for attribution in group.attributions],
+        [p.log_probability for p in predicted] * len(explained),
         case_metrics(job.metrics),
         job.operator,
-        _bounds(job, engine, encodings, said) * len(pairs),
+        bounds * len(explained),
     )
     without = right_without_rationale(job, engine, encodings)
     engine.forget()
-    size, start = len(encodings), 0
-    for cell, file in zip(cells, files, strict=True):
-        end = start + len(cell.seeds)
-        own = scored[start * size : end * size]
-        rows = _rows(job, said, found[start:end], own, without)
-        extra = sensitivity(job, cell, encodings, said, chunk.sampled)
-        rows = [add_values(row, values) for row, values in zip(rows, extra, strict=True)]
-        seconds = [attribution.seconds for attribution in found[start]]
-        file.append([(r, s) for r, s in zip(rows, seconds, strict=True) if r.id not in file.done])
-        start = end
+    every = iter(scored)
+    groups = [_Scored(group, list(islice(every, len(encodings)))) for group in explained]
+    rows = []
+    for cell in job.cells:
+        once = sensitivity(job, cell, encodings, predicted, chunk.probed)
+        own = [group for group in groups if group.explained.cell is cell]
+        rows.append(tuple(_rows(job, predicted, own, without, once)))
+    found = {key: pair for key, pair in zip(keys, bounds, strict=True) if pair is not None}
+    fresh = {key: pair for key, pair in found.items() if key not in chunk.bounds}
+    return ChunkRows(tuple(rows), fresh)
+
+
+@dataclass(frozen=True)
+class _Explained:
+    """The attributions of a chunk's examples by one cell under one seed."""
+
+    cell: Cell
+    seed: int
+    attributions: list[Attribution]
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """The same, with the metric values of each attribution."""
+
+    explained: _Explained
+    scored: list[Scored]
 
 
 def _explain(
-    session: Session,
-    job: Job,
-    encodings: Sequence[Encoding],
-    said: Sequence[Prediction],
-    pairs: Sequence[tuple[Cell, int]],
-) -> list[list[Attribution]]:
+    session: Session, job: Job, encodings: Sequence[Encoding], predicted: Sequence[Prediction]
+) -> list[_Explained]:
     """Explain examples by each cell and seed, batch after batch, so that cells share passes.
 
     What a pass keeps grows with the batch: a device without memory for one gets it in halves.
     """
-    found: list[list[Attribution]] = [[] for _ in pairs]
+    groups = [_Explained(cell, seed, []) for cell in job.cells for seed in cell.seeds]
     waiting = batches_within(encodings, job.budget)
     while waiting:
         part = waiting.pop(0)
-        own = encodings[part]
+        texts = encodings[part]
         batches = {
-            seed: batch_of(job, own, said[part], seed) for seed in sorted({s for _, s in pairs})
+            seed: batch_of(job, texts, predicted[part], seed)
+            for seed in sorted({group.seed for group in groups})
         }
         try:
-            each = [fold(own, attribute(session, c.selected, batches[seed])) for c, seed in pairs]
+            attributions = [
+                fold(texts, attribute(session, group.cell.selected, batches[group.seed]))
+                for group in groups
+            ]
         except torch.OutOfMemoryError:
-            if len(own) == 1:
+            if len(texts) == 1:
                 raise
-            middle = part.start + len(own) // 2
+            middle = part.start + len(texts) // 2
             waiting = [slice(part.start, middle), slice(middle, part.stop), *waiting]
             continue
         finally:
             session.drop_passes()
-        for known, new in zip(found, each, strict=True):
-            known.extend(new)
-    return found
+        for group, of_batch in zip(groups, attributions, strict=True):
+            group.attributions.extend(of_batch)
+    return groups
 
 
 def batches_within(encodings: Sequence[Encoding], budget: int) -> list[slice]:
     """Cut examples into batches of `budget` padded tokens at most, or of one example."""
     cuts, rows, longest = [0], 0, 0
-    for place, encoding in enumerate(encodings):
+    for index, encoding in enumerate(encodings):
         parts = parts_of(encoding)
         longest = max(longest, *(len(part.ids) for part in parts))
-        if place > cuts[-1] and (rows + len(parts)) * longest > budget:
-            cuts.append(place)
+        if index > cuts[-1] and (rows + len(parts)) * longest > budget:
+            cuts.append(index)
             rows, longest = 0, max(len(part.ids) for part in parts)
         rows += len(parts)
     return [slice(start, end) for start, end in pairwise([*cuts, len(encodings)])]
 
 
 def batch_of(
-    job: Job, encodings: Sequence[Encoding], said: Sequence[Prediction], seed: int
+    job: Job, encodings: Sequence[Encoding], predicted: Sequence[Prediction], seed: int
 ) -> Batch:
     """Put what the model reads of some examples into one batch, a row per window."""
     parts, targets, seeds = [], [], []
-    for encoding, prediction in zip(encodings, said, strict=True):
+    for encoding, prediction in zip(encodings, predicted, strict=True):
         for number, part in enumerate(parts_of(encoding)):
             parts.append(part)
             targets.append(prediction.target)
@@ -129,48 +195,47 @@ def batch_of(
 
 
 def _bounds(
-    job: Job, engine: Engine, encodings: Sequence[Encoding], said: Sequence[Prediction]
-) -> list[Bounds | None]:
-    """Find the bounds of each input, if a metric asks for them; they serve all explainers."""
+    session: Session, job: Job, chunk: Chunk, predicted: Sequence[Prediction]
+) -> tuple[list[str], list[Bounds | None]]:
+    """Return the key and the AOPC bounds of each input; None if no metric asks for bounds.
+
+    They depend on model and input alone, so they serve all explainers.
+    """
+    examples = list(zip(chunk.encodings, predicted, strict=True))
+    keys = [bounds_key(job.model, *example, job.operator) for example in examples]
     if not any(metric.needs_bounds for metric in case_metrics(job.metrics)):
-        return [None] * len(encodings)
-    known = BoundsFile.open(job.results, job.model)
-    return [known.find(engine, e, p, job.operator) for e, p in zip(encodings, said, strict=True)]
+        return keys, [None] * len(keys)
+    bounds = [
+        chunk.bounds.get(key) or aopc_bounds(session.engine, *example, job.operator)
+        for key, example in zip(keys, examples, strict=True)
+    ]
+    return keys, bounds
 
 
 def _rows(
     job: Job,
-    said: Sequence[Prediction],
-    found: Sequence[Sequence[Attribution]],
-    scored: Sequence[Scored],
+    predicted: Sequence[Prediction],
+    groups: Sequence[_Scored],
     without: Sequence[bool | None],
-) -> list[ResultRow]:
-    """Make a row of each example: its attributions and values under every seed."""
-    size = len(said)
-    rows = []
-    for place, prediction in enumerate(said):
-        first = found[0][place]
-        results = [scored[seed * size + place] for seed in range(len(found))]
-        encoding = first.encoding
-        rows.append(
-            make_row(
-                id=encoding.example.id,
-                target=first.target,
-                label=encoding.example.label,
-                right=prediction.right,
-                probability=math.exp(prediction.log_probability),
-                tokens=job.model.tokenizer.convert_ids_to_tokens(
-                    encoding.ids[encoding.erasable].tolist()
-                ),
-                scores=[attributions[place].scores for attributions in found],
-                values=[result.values for result in results],
-                rows_asked=sum(result.rows_asked for result in results),
-                distinct_rows=sum(result.distinct_rows for result in results),
-                forwards=first.forwards,
-                backwards=first.backwards,
-                gap=first.gap,
-                right_without_rationale=without[place],
-                curves=[result.curve for result in results],
-            )
+    once: Sequence[Mapping[str, float | None]],
+) -> Iterator[tuple[ResultRow, float]]:
+    """Make the row of each example: one cell's attributions and values under every seed."""
+    for index, prediction in enumerate(predicted):
+        attributions = [group.explained.attributions[index] for group in groups]
+        scored = [group.scored[index] for group in groups]
+        encoding = attributions[0].encoding
+        by_seed = {name: [one.values[name] for one in scored] for name in scored[0].values}
+        row = row_of(
+            attributions,
+            tokens=job.model.tokenizer.convert_ids_to_tokens(
+                encoding.ids[encoding.erasable].tolist()
+            ),
+            right=prediction.right,
+            probability=math.exp(prediction.log_probability),
+            values=by_seed | {name: [value] for name, value in once[index].items()},
+            rows_asked=sum(one.rows_asked for one in scored),
+            distinct_rows=sum(one.distinct_rows for one in scored),
+            right_without_rationale=without[index],
+            curves=[one.curve for one in scored],
         )
-    return rows
+        yield row, attributions[0].seconds

@@ -13,6 +13,7 @@ import faithbench
 from faithbench.core.types import Encoding
 from faithbench.data.dataset import Dataset
 from faithbench.data.rationales import rationale_coverage
+from faithbench.explainers.protocol import replayed_seconds
 from faithbench.explainers.selection import Selected
 from faithbench.metrics.cost import wants_timing
 from faithbench.metrics.explained import ExplainedTexts, FindNeighbours
@@ -111,7 +112,7 @@ def _timing(
 ) -> TimingFacts:
     """Measure the explainer alone on a sample, if its speed is wanted and it is at hand."""
     if cell.selected.replayed:
-        return TimingFacts(seconds_total=getattr(cell.selected.explainer, "seconds", None))
+        return TimingFacts(seconds_total=replayed_seconds(cell.selected.explainer))
     if not wants_timing(cell.job.metrics):
         return TimingFacts(seconds_total=total)
     targets = {row.id: row.target for row in rows}

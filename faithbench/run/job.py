@@ -12,9 +12,10 @@ import numpy as np
 from faithbench.core.erasure import Operator
 from faithbench.core.types import Encoding, Long
 from faithbench.data.dataset import Dataset
-from faithbench.explainers.protocol import Explainer
+from faithbench.explainers.protocol import assets_of, is_stochastic
 from faithbench.explainers.selection import Selected
-from faithbench.metrics.registry import Metric
+from faithbench.metrics.registry import Metric, wanted
+from faithbench.metrics.stability import largest_change
 from faithbench.models.model import Model
 from faithbench.records.conditions import Conditions, digest_of_ids
 from faithbench.records.identity import (
@@ -31,7 +32,8 @@ from faithbench.records.schema import PROTOCOL, PrecisionFacts
 class Job:
     """Everything a run needs: one data set, one model, several explainers and metrics.
 
-    Explainers that draw at random run under so many `seeds`, from `seed` on. `encoder` names
+    Explainers that draw at random run under `seeds` seeds, from `seed` on. `chunk` is the most
+    examples that are computed together. `encoder` names
     the sentence encoder for semantic neighbours, if not the one that comes with faithbench.
     """
 
@@ -70,6 +72,11 @@ class Job:
             model=model.public_name,
             n=len(data.examples),
         )
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells of this job, one per explainer."""
+        return tuple(Cell(self, selected) for selected in self.explainers)
 
 
 @dataclass(frozen=True)
@@ -115,8 +122,7 @@ class Cell:
     @property
     def assets(self) -> dict[str, str]:
         """Return digests of the files that the explainer's scores depend on."""
-        assets = getattr(self.selected.explainer, "assets", None)
-        return dict(assets(self.job.model)) if assets else {}
+        return assets_of(self.selected.explainer, self.job.model)
 
     @property
     def folder(self) -> Path:
@@ -131,31 +137,38 @@ class Cell:
         return stem_of(self.selected.label, self.identity)
 
 
-def is_stochastic(explainer: Explainer) -> bool:
-    """Say whether an explainer draws at random: it then has `stochastic = True` on its class."""
-    return bool(getattr(explainer, "stochastic", False))
+CUTTING = 2
+"""Version of the rule that cuts examples into chunks."""
 
 
 def partial_path(cell: Cell) -> Path:
-    """Return where the rows of a cell grow."""
-    return cell.folder / ".partial" / f"{cell.stem}-{cell.key[:8]}.rows.jsonl"
+    """Return where the rows of a cell grow.
+
+    Rows of chunks that were cut by another rule may differ in a last bit: they are not continued.
+    """
+    return cell.folder / ".partial" / f"{cell.stem}-{cell.key[:8]}-{CUTTING}.rows.jsonl"
 
 
 PROBED_EXAMPLES = 16
-"""Of so many examples at most, spread over all lengths, is max_sensitivity taken."""
-
-
+"""Number of examples that max_sensitivity is measured on, at most."""
 TIMED_EXAMPLES = 10
-"""Of so many examples at most is speed measured."""
+"""Number of examples timed, at most."""
+
+
+def probed_ids(job: Job, encodings: Sequence[Encoding]) -> frozenset[str]:
+    """Return the ids of the examples that max_sensitivity is measured on."""
+    if wanted(largest_change, job.metrics) is None:
+        return frozenset()
+    return frozenset(e.example.id for e in sample_by_length(encodings, PROBED_EXAMPLES))
 
 
 def sample_by_length(encodings: Sequence[Encoding], most: int = TIMED_EXAMPLES) -> list[Encoding]:
     """Choose examples evenly over all lengths: the shortest, the longest, and between.
 
-    A quarter of all, but six of them if there are so many, and no more than `most`: what is
-    dear to measure must not outweigh a small run.
+    A quarter of all, but at least six where there are six, and no more than `most`: this keeps
+    the cost of measuring below that of a small run.
     """
     order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
     count = min(len(order), most, max(6, len(order) // 4))
-    places = np.linspace(0, len(order) - 1, count).round().astype(int)
-    return [order[place] for place in places]
+    indices = np.linspace(0, len(order) - 1, count).round().astype(int)
+    return [order[index] for index in indices]

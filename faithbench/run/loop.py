@@ -2,77 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import torch
 
 from faithbench.core.errors import telling_kept
 from faithbench.core.files import check_writable
 from faithbench.core.types import Encoding, Progress
+from faithbench.explainers.protocol import check_inputs
 from faithbench.models.encoding import encode
 from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
 from faithbench.models.windows import parts_of
-from faithbench.records.rows_writer import open_rows
+from faithbench.records.rows_writer import RowsFile, open_rows
 from faithbench.run.attribute import attribute
-from faithbench.run.chunk import Chunk, batch_of, compute_chunk
+from faithbench.run.backends import Backend
+from faithbench.run.backends.serial import Serial
+from faithbench.run.chunk import batch_of, cut_chunks
 from faithbench.run.finish import Outcome, finish, measure
-from faithbench.run.job import PROBED_EXAMPLES, Cell, Job, partial_path, sample_by_length
+from faithbench.run.job import Job, partial_path
+from faithbench.run.measures.aopc_bounds import append_bounds, read_bounds
 from faithbench.run.neighbours import Nearest
 
 
-def run(job: Job, progress: Progress) -> list[Outcome]:
+def run(job: Job, progress: Progress, backend: Backend | None = None) -> list[Outcome]:
     """Compute every cell of a job; what a killed run had finished is kept."""
-    cells = [Cell(job, chosen) for chosen in job.explainers]
-    for folder in {cell.folder for cell in cells}:
+    backend = backend or Serial()
+    for folder in {cell.folder for cell in job.cells}:
         check_writable(folder)
         check_writable(folder / ".partial")
     evidence = job.data.task.evidence
     encodings = [encode(job.model, e, evidence, job.long) for e in job.data.examples]
-    for chosen in job.explainers:
-        check = getattr(chosen.explainer, "check", None)
-        if check is not None:
-            check(job.model, [part for e in encodings for part in parts_of(e)])
-    chunks = _chunks(encodings, job.chunk)
+    for selected in job.explainers:
+        parts = [part for encoding in encodings for part in parts_of(encoding)]
+        check_inputs(selected.explainer, job.model, parts)
     with ExitStack() as stack:
+        stack.enter_context(_torch_threads(backend.threads))
         session = stack.enter_context(Session(job.model, job.budget))
-        files = [stack.enter_context(open_rows(partial_path(cell), cell.key)) for cell in cells]
+        files = [stack.enter_context(open_rows(partial_path(c), c.key)) for c in job.cells]
         stack.enter_context(
             telling_kept(lambda: min(len(file.done) for file in files), len(encodings))
         )
-        warm = False
-        for number, chunk in enumerate(chunks):
-            if any(e.example.id not in file.done for file in files for e in chunk.encodings):
-                if not warm:
-                    _warm_up(session, job, chunk.encodings[:1])
-                    warm = True
-                compute_chunk(session, job, chunk, cells, files)
-            progress("explaining", number + 1, len(chunks))
+        _compute(session, job, encodings, files, backend, progress)
         targets = [files[0].done[e.example.id].target for e in encodings]
         device = str(job.model.device)
-        near = Nearest(job.data, job.results, targets, job.encoder, device, progress)
+        nearest = Nearest(job.data, job.results, targets, job.encoder, device, progress)
         measured = []
-        for number, (cell, file) in enumerate(zip(cells, files, strict=True)):
-            measured.append(measure(session, cell, file, encodings, near))
-            progress("measuring", number + 1, len(cells))
-        # Quick, and all together: what is killed before has its rows, after it its records.
+        for number, (cell, file) in enumerate(zip(job.cells, files, strict=True)):
+            measured.append(measure(session, cell, file, encodings, nearest))
+            progress("measuring", number + 1, len(job.cells))
+        # Quick, and all together: a run killed before this has its rows, after it its records.
         return [
-            finish(cell, file, found, encodings, near.encoder_used)
-            for cell, file, found in zip(cells, files, measured, strict=True)
+            finish(cell, file, facts, encodings, nearest.encoder_used)
+            for cell, file, facts in zip(job.cells, files, measured, strict=True)
         ]
 
 
-def _chunks(encodings: Sequence[Encoding], size: int) -> list[Chunk]:
-    """Cut examples of like length together: little padding. What is done never moves a cut."""
-    sampled = frozenset(e.example.id for e in sample_by_length(encodings, PROBED_EXAMPLES))
-    order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
-    return [
-        Chunk(tuple(order[start : start + size]), sampled) for start in range(0, len(order), size)
-    ]
+def _compute(
+    session: Session,
+    job: Job,
+    encodings: Sequence[Encoding],
+    files: Sequence[RowsFile],
+    backend: Backend,
+    progress: Progress,
+) -> None:
+    """Compute the chunks that are not complete in all files, and append their rows."""
+    done = set.intersection(*(set(file.done) for file in files))
+    if all(encoding.example.id in done for encoding in encodings):
+        return
+    costs = _warm_up(session, job, encodings)
+    chunks = cut_chunks(job, encodings, costs, read_bounds(job.results, job.model))
+    missing = [c for c in chunks if any(e.example.id not in done for e in c.encodings)]
+    complete = sum(len(c.encodings) for c in chunks) - sum(len(c.encodings) for c in missing)
+    progress("explaining", complete, len(encodings))
+    for chunk, computed in zip(missing, backend.compute(session, job, missing), strict=True):
+        append_bounds(job.results, job.model, computed.bounds)
+        for file, rows in zip(files, computed.rows, strict=True):
+            file.append([(row, seconds) for row, seconds in rows if row.id not in file.done])
+        complete += len(chunk.encodings)
+        progress("explaining", complete, len(encodings))
 
 
-def _warm_up(session: Session, job: Job, encodings: Sequence[Encoding]) -> None:
-    """Call each explainer once outside the clock: first calls build copies and kernels."""
-    batch = batch_of(job, encodings, predictions(session.engine, encodings), job.seed)
-    for chosen in job.explainers:
-        attribute(session, chosen, batch)
-    session.clear()
+def _warm_up(session: Session, job: Job, encodings: Sequence[Encoding]) -> list[float]:
+    """Call each explainer once outside the clock: first calls build copies and kernels.
+
+    Returns the forward equivalents that each cell's explainer took for a text of usual length.
+    """
+    by_length = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
+    usual = [by_length[len(by_length) // 2]]
+    batch = batch_of(job, usual, predictions(session.engine, usual), job.seed)
+    costs = []
+    for cell in job.cells:
+        before = session.meter.total
+        attribute(session, cell.selected, batch)
+        cost = session.meter.since(before)
+        costs.append(float(cost.forwards + 2 * cost.backwards))
+        session.clear()
+    return costs
+
+
+@contextmanager
+def _torch_threads(count: int | None) -> Iterator[None]:
+    """Let torch use this number of threads inside; None leaves it as it is."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if count is None else count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -10,6 +10,7 @@ from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import check_writable
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.tasks import Task, load_task
+from faithbench.explainers.protocol import is_stochastic
 from faithbench.explainers.selection import Selected, find_explainers
 from faithbench.metrics.registry import Metric, Need, find_metrics
 
@@ -68,7 +69,7 @@ def make_job(request: Request) -> Job:
         allow_changed=request.allow_changed_data,
     )
     chosen = _explainers(request, data)
-    draws = any(getattr(one.explainer, "stochastic", False) for one in chosen)
+    draws = any(is_stochastic(one.explainer) for one in chosen)
     wanted = wanted_metrics(request.metrics, data, several_seeds=request.seeds > 1 and draws)
     from faithbench.run.job import Job
     from faithbench.run.measures.precision import HALVES, precision_shift

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,45 +102,38 @@ class _Search:
         return keep
 
 
-@dataclass
-class BoundsFile:
-    """Bounds already found for a model, kept beside the results: one line per input."""
-
-    path: Path
-    known: dict[str, tuple[float, float]]
-
-    @staticmethod
-    def open(folder: Path, model: Model) -> BoundsFile:
-        """Read what is known; half a line at the end, of a killed run, is passed over."""
-        path = folder / f"bounds-{model.weights_sha256[:12]}.jsonl"
-        known: dict[str, tuple[float, float]] = {}
-        if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                try:
-                    key, low, high = json.loads(line)
-                except ValueError:
-                    continue
-                known[key] = (float(low), float(high))
-        return BoundsFile(path, known)
-
-    def find(
-        self, engine: Engine, encoding: Encoding, prediction: Prediction, operator: Operator
-    ) -> tuple[float, float] | None:
-        """Return the bounds of an input, computed and kept if they are new."""
-        key = _key(engine.model, encoding, prediction, operator)
-        if key not in self.known:
-            found = aopc_bounds(engine, encoding, prediction, operator)
-            if found is None:
-                return None
-            self.known[key] = found
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            torn = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(("\n" if torn else "") + json.dumps([key, *found]) + "\n")
-        return self.known[key]
+def read_bounds(folder: Path, model: Model) -> dict[str, tuple[float, float]]:
+    """Return the bounds kept next to results; a torn last line of a killed run is skipped."""
+    path = _bounds_path(folder, model)
+    known: dict[str, tuple[float, float]] = {}
+    if path.exists():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                key, low, high = json.loads(line)
+            except ValueError:
+                continue
+            known[key] = (float(low), float(high))
+    return known
 
 
-def _key(model: Model, encoding: Encoding, prediction: Prediction, operator: Operator) -> str:
+def append_bounds(folder: Path, model: Model, bounds: Mapping[str, tuple[float, float]]) -> None:
+    """Keep bounds next to results, one line per input, for later runs of the same model."""
+    if not bounds:
+        return
+    path = _bounds_path(folder, model)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torn = path.exists() and not path.read_bytes().endswith(b"\n")
+    lines = "".join(json.dumps([key, *pair]) + "\n" for key, pair in bounds.items())
+    with path.open("a", encoding="utf-8") as file:
+        file.write(("\n" if torn else "") + lines)
+
+
+def _bounds_path(folder: Path, model: Model) -> Path:
+    return folder / f"bounds-{model.weights_sha256[:12]}.jsonl"
+
+
+def bounds_key(model: Model, encoding: Encoding, prediction: Prediction, operator: Operator) -> str:
+    """Digest all that the bounds of an input depend on."""
     facts = [
         VERSION, model.weights_sha256, str(model.dtype), encoding.ids.tolist(),
         encoding.types.tolist(), np.flatnonzero(encoding.erasable).tolist(),

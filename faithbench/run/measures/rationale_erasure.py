@@ -26,8 +26,8 @@ def sensitivity(
     cell: Cell,
     encodings: Sequence[Encoding],
     said: Sequence[Prediction],
-    sampled: frozenset[str],
-) -> list[dict[str, list[float | None]]]:
+    probed: frozenset[str],
+) -> list[dict[str, float | None]]:
     """Return max_sensitivity of the sampled examples, if it is wanted; None for the others.
 
     A text read in windows has that of the most sensitive one. Scores that are only read back
@@ -36,12 +36,12 @@ def sensitivity(
     metric = wanted(largest_change, job.metrics)
     if metric is None:
         return [{}] * len(encodings)
-    found: list[dict[str, list[float | None]]] = []
+    found: list[dict[str, float | None]] = []
     for encoding, prediction in zip(encodings, said, strict=True):
-        values: list[float | None] = [None]
-        if encoding.example.id in sampled and not cell.selected.replayed:
-            values = [_sensitivity(job, cell, encoding, prediction.target)]
-        found.append({metric.name: values})
+        value: float | None = None
+        if encoding.example.id in probed and not cell.selected.replayed:
+            value = _sensitivity(job, cell, encoding, prediction.target)
+        found.append({metric.name: value})
     return found
 
 

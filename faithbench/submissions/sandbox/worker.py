@@ -66,14 +66,13 @@ def _load(order: Request) -> tuple[Model, list[Encoding]]:
 
 def _explained(order: Request, model: Model, encodings: list[Encoding]) -> Iterator[Answer]:
     """Import the explainer, and explain the examples, those of like length together."""
+    from faithbench.explainers.protocol import check_inputs, is_stochastic
     from faithbench.models.encoding import collate
     from faithbench.models.session import Session
     from faithbench.run.attribute import attribute, seed_of
-    from faithbench.run.job import is_stochastic
 
     chosen = _chosen(order)
-    if check := getattr(chosen.explainer, "check", None):
-        check(model, encodings)
+    check_inputs(chosen.explainer, model, encodings)
     session = Session(model)
     seeds = order.seeds if is_stochastic(chosen.explainer) else order.seeds[:1]
     targets = {one.id: one.target for one in order.examples}

@@ -19,7 +19,7 @@ from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model
 from faithbench.models.predictions import Prediction, predictions
-from faithbench.run.measures.aopc_bounds import BoundsFile, aopc_bounds
+from faithbench.run.measures.aopc_bounds import aopc_bounds, append_bounds, bounds_key, read_bounds
 from faithbench.run.score import score
 from tests.support.cases import attribution_of, bag_encoding, bag_model
 
@@ -137,81 +137,65 @@ def test_bounds_that_are_equal_leave_nothing_to_measure(tokenizer: Any) -> None:
 # The file
 
 
-def test_the_second_run_asks_no_rows(tmp_path: Path, tiny_model: Any) -> None:
-    engine, encoding, said = asked(tiny_model("bert"), "not very dull .")
-    known = BoundsFile.open(tmp_path / "new", engine.model)
-    assert not (tmp_path / "new").exists()
-    first = known.find(engine, encoding, said, "mask")
-    assert first == aopc_bounds(engine, encoding, said, "mask")
-    rows = engine.asked
-    assert rows > 1
-    assert known.find(engine, encoding, said, "mask") == first
-    again = BoundsFile.open(tmp_path / "new", engine.model)
-    fresh = Engine(engine.model)
-    assert again.find(fresh, encoding, said, "mask") == first
-    assert (engine.asked, fresh.asked) == (rows, 0)
+def test_bounds_are_kept_and_read_back(tmp_path: Path, tiny_model: Any) -> None:
+    engine, encoding, prediction = asked(tiny_model("bert"), "not very dull .")
+    assert read_bounds(tmp_path / "new", engine.model) == {}
+    append_bounds(tmp_path / "new", engine.model, {})
+    assert not (tmp_path / "new").exists(), "nothing to keep, nothing written"
+    bounds = aopc_bounds(engine, encoding, prediction, "mask")
+    key = bounds_key(engine.model, encoding, prediction, "mask")
+    append_bounds(tmp_path / "new", engine.model, {key: bounds})
+    assert read_bounds(tmp_path / "new", engine.model) == {key: bounds}
     (line,) = (tmp_path / "new" / "bounds-bert-2.jsonl").read_text().splitlines()
-    key, low, high = json.loads(line)
-    assert (low, high) == first
-    assert len(key) == 32
+    assert json.loads(line) == [key, *bounds] and len(key) == 32
 
 
-def test_each_question_has_its_own_bounds(tmp_path: Path, tiny_model: Any) -> None:
+def test_each_question_has_its_own_bounds(tiny_model: Any) -> None:
     """Operator, prediction, tokens, segments, what may be erased: all matter; a name does not."""
-    engine, encoding, said = asked(tiny_model("bert"), "not dull")
-    known = BoundsFile.open(tmp_path, engine.model)
-    other_class = replace(said, target=1 - said.target)
+    engine, encoding, prediction = asked(tiny_model("bert"), "not dull")
+    other_class = replace(prediction, target=1 - prediction.target)
     fewer = encoding.erasable.copy()
     fewer[1] = False
     questions: list[Any] = [
-        (encoding, said, "mask"),
-        (encoding, said, "delete"),
+        (encoding, prediction, "mask"),
+        (encoding, prediction, "delete"),
         (encoding, other_class, "mask"),
-        (replace(encoding, ids=encoding.ids[::-1].copy()), said, "mask"),
-        (replace(encoding, types=1 - encoding.types), said, "mask"),
-        (replace(encoding, erasable=fewer), said, "mask"),
+        (replace(encoding, ids=encoding.ids[::-1].copy()), prediction, "mask"),
+        (replace(encoding, types=1 - encoding.types), prediction, "mask"),
+        (replace(encoding, erasable=fewer), prediction, "mask"),
     ]
-    for question in questions:
-        known.find(engine, *question)
-    assert len(known.known) == len(questions)
-    known.find(engine, replace(encoding, example=Example("another", "", 1)), said, "mask")
-    assert len(BoundsFile.open(tmp_path, engine.model).known) == len(questions)
+    keys = [bounds_key(engine.model, *question) for question in questions]
+    assert len(set(keys)) == len(questions)
+    renamed = replace(encoding, example=Example("another", "", 1))
+    assert bounds_key(engine.model, renamed, prediction, "mask") == keys[0]
 
 
-def test_a_torn_last_line_is_passed_over(tmp_path: Path, tiny_model: Any) -> None:
-    engine, encoding, said = asked(tiny_model("bert"), "not dull")
-    known = BoundsFile.open(tmp_path, engine.model)
-    kept = known.find(engine, encoding, said, "mask")
-    lost = known.find(engine, encoding, said, "pad")
+def test_a_torn_last_line_is_skipped(tmp_path: Path, tiny_model: Any) -> None:
+    model = tiny_model("bert")
+    append_bounds(tmp_path, model, {"a": (0.125, 0.5), "b": (0.25, 0.75)})
     path = tmp_path / "bounds-bert-2.jsonl"
     whole = path.read_text()
-    for cut in (1, 2, 10, 60):
+    for cut in (1, 2, 10):
         path.write_text(whole[:-cut])
-        again = BoundsFile.open(tmp_path, engine.model)
         # Of the last line only the end of line may be missing.
-        assert len(again.known) == (2 if cut == 1 else 1)
-        assert again.find(engine, encoding, said, "mask") == kept
-        assert again.find(engine, encoding, said, "pad") == lost
-        assert again.find(engine, encoding, said, "delete") is not None
-        assert len(BoundsFile.open(tmp_path, engine.model).known) == 3
+        known = {"a": (0.125, 0.5)} | ({"b": (0.25, 0.75)} if cut == 1 else {})
+        assert read_bounds(tmp_path, model) == known
+        append_bounds(tmp_path, model, {"c": (0.0, 1.0)})
+        assert read_bounds(tmp_path, model) == known | {"c": (0.0, 1.0)}
 
 
-def test_nothing_to_erase_has_no_bounds(tmp_path: Path, qa_model: Any) -> None:
-    """A text that is all answer; nothing is written."""
+def test_nothing_to_erase_has_no_bounds(qa_model: Any) -> None:
+    """A text that is all answer."""
     engine = Engine(qa_model)
     encoding = encode(qa_model, Example("q", "good film", 0, "is it"))
-    known = BoundsFile.open(tmp_path, qa_model)
-    everything = Prediction((4, 5), -1.0, True)
     assert np.flatnonzero(encoding.erasable).tolist() == [4, 5]
-    assert known.find(engine, encoding, everything, "mask") is None
+    assert aopc_bounds(engine, encoding, Prediction((4, 5), -1.0, True), "mask") is None
     assert engine.asked == 0
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_models_do_not_share_a_file(tmp_path: Path, tiny_model: Any) -> None:
     for classes in (2, 3):
-        engine, encoding, said = asked(tiny_model("bert", classes), "not dull")
-        BoundsFile.open(tmp_path, engine.model).find(engine, encoding, said, "mask")
+        append_bounds(tmp_path, tiny_model("bert", classes), {"a": (0.0, 1.0)})
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "bounds-bert-2.jsonl",
         "bounds-bert-3.jsonl",

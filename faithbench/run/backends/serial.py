@@ -1,0 +1,22 @@
+"""All chunks in this process, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from faithbench.models.session import Session
+from faithbench.run.chunk import Chunk, ChunkRows, compute_chunk
+from faithbench.run.job import Job
+
+
+@dataclass(frozen=True)
+class Serial:
+    """Compute chunks here; the default."""
+
+    threads: int | None = None
+
+    def compute(self, session: Session, job: Job, chunks: Sequence[Chunk]) -> Iterator[ChunkRows]:
+        """Yield what each chunk comes to."""
+        for chunk in chunks:
+            yield compute_chunk(session, job, chunk)
