@@ -22,7 +22,7 @@ from faithbench.records.record import read
 from faithbench.records.rows import ResultRow
 from faithbench.records.rows_file import read_rows
 from faithbench.records.schema import Record
-from faithbench.records.store import StoredRecord
+from faithbench.records.store import StoredRecord, record_files
 
 CURVE_STEPS = 9
 """Number of erased shares in a curve: 10, 20, ..., 90%."""
@@ -123,18 +123,6 @@ def find_records(records: Path, submissions: Path) -> list[PublishedRecord]:
             f"{records}`, or point --records at another folder"
         )
     return published
-
-
-def record_files(folder: Path) -> list[tuple[Path, str]]:
-    """Return the record files below a folder, hidden ones left out, and their paths inside it."""
-    paths = [(path, path.relative_to(folder)) for path in folder.rglob("*.json")]
-    visible = [
-        (path, inside.as_posix())
-        for path, inside in paths
-        if not any(name.startswith(".") for name in inside.parts)
-    ]
-    # By the text of the path: the order must not depend on the system's separator.
-    return sorted(visible, key=lambda pair: pair[1])
 
 
 def records_digest(published: Sequence[PublishedRecord]) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import file_sha256, reason, replace_file
-from faithbench.leaderboard.gather import record_files
 from faithbench.records.record import dumps, read
 from faithbench.records.rows import ResultRow, to_header, to_line
 from faithbench.records.rows_file import read_bytes, read_keyed_rows
 from faithbench.records.schema import RowsFacts
+from faithbench.records.store import record_files
 
 
 @dataclass(frozen=True)

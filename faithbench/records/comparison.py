@@ -128,9 +128,9 @@ def _check_version(name: str, entrants: Sequence[Entrant]) -> None:
     facts = {"versions": [(str(record.metrics[name].version), label) for label, record in records]}
     if needs_encoder(name):
         facts["encoders"] = [(str(record.protocol.encoder), label) for label, record in records]
-    for fact, found in facts.items():
-        if len({value for value, _ in found}) > 1:
-            each = ", ".join(f"{value} of {label}" for value, label in dict.fromkeys(found))
+    for fact, labelled in facts.items():
+        if len({value for value, _ in labelled}) > 1:
+            each = ", ".join(f"{value} of {label}" for value, label in dict.fromkeys(labelled))
             raise FaithbenchError(
                 f"metric {name!r} has several {fact} here ({each}), which are never mixed; run "
                 "them again together, or choose other metrics with --metric"

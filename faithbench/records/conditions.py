@@ -68,7 +68,7 @@ def differing(conditions: Iterable[Conditions]) -> list[str]:
     """Return the names of the fields in which some of these conditions differ."""
     every = list(conditions)
     compared = [f.name for f in fields(Conditions) if f.compare]
-    return [name for name in compared if len({getattr(one, name) for one in every}) > 1]
+    return [name for name in compared if len({getattr(each, name) for each in every}) > 1]
 
 
 _TITLES = {

@@ -108,13 +108,13 @@ def _shared_conditions(
 ) -> Conditions:
     """Return the only conditions under which every word has a record."""
     choices = [list(dict.fromkeys(s.conditions for s in records)) for records in candidates]
-    shared = [own for own in choices[0] if all(own in others for others in choices[1:])]
+    shared = [first for first in choices[0] if all(first in others for others in choices[1:])]
     if len(shared) == 1:
         return shared[0]
     together = " and ".join(words)
     if shared:
         fields = differing(shared)
-        firsts = [next(s for s in candidates[0] if s.conditions == own) for own in shared]
+        firsts = [next(s for s in candidates[0] if s.conditions == choice) for choice in shared]
         files = [f"{s.path} ({_describe(s.conditions, fields)})" for s in firsts]
         raise FaithbenchError(
             f"{together} can be compared in {len(shared)} ways, which differ in "
@@ -123,7 +123,7 @@ def _shared_conditions(
         )
     nearest = _nearest(choices)
     fields = differing(nearest)
-    each = [f"{word} {_describe(own, fields)}" for word, own in zip(words, nearest, strict=True)]
+    each = [f"{word} {_describe(c, fields)}" for word, c in zip(words, nearest, strict=True)]
     raise FaithbenchError(
         f"cannot compare {together}: their records differ in "
         f"{', '.join(map(describe_field, fields))} ({'; '.join(each)}); "
@@ -138,7 +138,7 @@ def _nearest(choices: Sequence[Sequence[Conditions]]) -> list[Conditions]:
     single option would make comparable.
     """
     nearest = [
-        [first, *(min(own, key=lambda c: len(differing([first, c]))) for own in choices[1:])]
+        [first, *(min(cs, key=lambda c: len(differing([first, c]))) for cs in choices[1:])]
         for first in choices[0]
     ]
     return min(nearest, key=lambda chosen: len(differing(chosen)))
@@ -163,15 +163,15 @@ def _by_seed(word: str, records: Sequence[StoredRecord]) -> tuple[StoredRecord, 
 def _conflict(first: Record, second: Record) -> str | None:
     """Return what differs between two records of an explainer, None if only their seeds do."""
     # The gap is measured, so it may differ between seeds of the same explainer.
-    own, other = (r.explainer.model_dump(exclude={"largest_gap"}) for r in (first, second))
-    if own != other:
-        keys = [key for key in own if own[key] != other[key]]
-        return "; ".join(f"{key} ({own[key]} and {other[key]})" for key in keys)
+    one, two = (r.explainer.model_dump(exclude={"largest_gap"}) for r in (first, second))
+    if one != two:
+        keys = [key for key in one if one[key] != two[key]]
+        return "; ".join(f"{key} ({one[key]} and {two[key]})" for key in keys)
     if not set(first.seeds) & set(second.seeds):
         return None
     if first.seeds != second.seeds:
-        own_seeds, other_seeds = (", ".join(map(str, r.seeds)) for r in (first, second))
-        return f"seeds that overlap ({own_seeds} and {other_seeds})"
+        seeds, others = (", ".join(map(str, r.seeds)) for r in (first, second))
+        return f"seeds that overlap ({seeds} and {others})"
     odd = sorted(set(first.metrics) ^ set(second.metrics))
     return f"metrics ({', '.join(odd)} only in one; or choose with --metric)" if odd else "nothing"
 

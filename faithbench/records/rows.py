@@ -169,8 +169,8 @@ def add_values(row: ResultRow, values: Mapping[str, Sequence[float | None]]) -> 
         _check_finite(row.id, f"value {name!r}", [v for v in by_seed if v is not None])
     return msgspec.structs.replace(
         row,
-        values=row.values | {name: _mean_over_seeds(own) for name, own in rounded.items()},
-        by_seed=row.by_seed | {name: own for name, own in rounded.items() if len(own) > 1},
+        values=row.values | {name: _mean_over_seeds(seeds) for name, seeds in rounded.items()},
+        by_seed=row.by_seed | {name: seeds for name, seeds in rounded.items() if len(seeds) > 1},
     )
 
 

@@ -37,19 +37,29 @@ class StoredRecord:
         return conditions_of(self.record, self.rows)
 
 
-def stored_records(results: Path, task: str) -> list[StoredRecord]:
-    """Read all records of a task below a folder, in the order of their paths.
+def record_files(folder: Path) -> list[tuple[Path, str]]:
+    """Return the record files below a folder, and their paths inside it, in the order of those.
 
     Hidden folders are left out: a run keeps unfinished rows and cached neighbours there.
     """
+    paths = [(path, path.relative_to(folder)) for path in folder.rglob("*.json")]
+    visible = [
+        (path, inside.as_posix())
+        for path, inside in paths
+        if not any(name.startswith(".") for name in inside.parts)
+    ]
+    # By the text of the path: the order must not depend on the system's separator.
+    return sorted(visible, key=lambda pair: pair[1])
+
+
+def stored_records(results: Path, task: str) -> list[StoredRecord]:
+    """Read all records of a task below a folder, in the order of their paths."""
     if not results.is_dir():
         raise FaithbenchError(
             f"results folder {results} does not exist; point --results at the folder that "
             "`faithbench run` wrote to"
         )
-    paths = sorted(results.rglob("*.json"))
-    shown = [p for p in paths if not any(n.startswith(".") for n in p.relative_to(results).parts)]
-    every = [StoredRecord(path, read(path)) for path in shown]
+    every = [StoredRecord(path, read(path)) for path, _ in record_files(results)]
     of_task = [stored for stored in every if stored.record.task.name == task]
     if not of_task:
         tasks = sorted({stored.record.task.name for stored in every})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.records.store import matching, stored_records, telling_labels
+from faithbench.records.store import matching, record_files, stored_records, telling_labels
 from tests.support.stores import store
 
 VALUES = {"aopc": [0.1, 0.2]}
@@ -94,6 +94,19 @@ def test_hidden_folders_hold_no_records(results: Path) -> None:
     assert stems("random", results) == ["random-33333333"]
     (results / "stray.json").write_text("{}")
     assert "stray.json: 'schema' should be an integer" in complaint("random", results)
+
+
+def test_files_come_in_the_order_of_their_paths_as_text(tmp_path: Path) -> None:
+    for name in ("a/b.json", "a-c/d.json", "a/.partial/e.json", ".f/g.json", "a/b.rows.jsonl"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    # A hyphen is before a slash; by folders, "a" would be before "a-c".
+    assert record_files(tmp_path) == [
+        (tmp_path / "a-c" / "d.json", "a-c/d.json"),
+        (tmp_path / "a" / "b.json", "a/b.json"),
+    ]
+    assert record_files(tmp_path / "none") == []
 
 
 def test_rows_are_checked(results: Path) -> None:
