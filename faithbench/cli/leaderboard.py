@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from faithbench.cli.options import Commands, DataFolder, Results
+from faithbench.cli.options import Commands, DataFolder, Jobs, Results
 from faithbench.core.errors import FaithbenchError
 
 leaderboard_app = typer.Typer(
@@ -32,6 +32,7 @@ def run_leaderboard(
         typer.Option("--only", help="Name of one run of the plan; can be repeated."),
     ] = None,
     data: DataFolder = None,
+    jobs: Jobs = None,
     results: Results = Path("results/leaderboard"),
     records: Records = Path("leaderboard/records"),
 ) -> None:
@@ -48,6 +49,7 @@ def run_leaderboard(
             results=results,
             records=records,
             only=tuple(only or ()),
+            jobs=jobs,
             say=lambda line: console.print(line, markup=False),
             progress=progress,
         )

@@ -38,6 +38,16 @@ PluginFiles = Annotated[
     typer.Option("--plugin", help="Python file that defines an explainer; can be repeated."),
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="Explain at most N examples.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        help="Processes to spread the work over, each with one thread (default: one process "
+        "that uses all of torch's threads).",
+    ),
+]
 Results = Annotated[Path, typer.Option(help="Folder of the records.")]
 
 _ROWS_KEPT = "finished examples are kept; the same command continues after them"

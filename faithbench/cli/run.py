@@ -15,6 +15,7 @@ from rich.text import Text
 from faithbench.cli.options import (
     DataFolder,
     Device,
+    Jobs,
     Limit,
     ModelName,
     PluginFiles,
@@ -68,6 +69,7 @@ def run(
     long: Annotated[
         str, typer.Option(help="What to do with texts too long for the model: truncate or window.")
     ] = "truncate",
+    jobs: Jobs = None,
     results: Results = Path("results"),
     allow_changed_data: Annotated[
         bool,
@@ -105,9 +107,10 @@ def run(
             plugins=tuple(plugin or ()),
         )
         job = make_job(request)
+        from faithbench.run.backends import choose_backend
         from faithbench.run.loop import run as run_job
 
-        outcomes = run_job(job, progress)
+        outcomes = run_job(job, progress, choose_backend(jobs))
     for table in results_tables([(o.selected.label, o.record) for o in outcomes]):
         console.print(table)
     console.print(caption(outcomes[0].record), style="dim", highlight=False)

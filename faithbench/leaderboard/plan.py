@@ -69,12 +69,13 @@ def run_plan(
     results: Path,
     records: Path,
     only: tuple[str, ...],
+    jobs: int | None = None,
     say: Say,
     progress: Progress,
 ) -> None:
     """Run what has no published record yet, and publish each run as it ends.
 
-    `only` names the runs to look at; empty stands for all. A run that was killed is continued by
+    `only` names the runs to look at; empty stands for all. `jobs` is the number of processes. A run that was killed is continued by
     the same call: its results are in the folder of its name below `results`.
     """
     for name in only:
@@ -88,9 +89,10 @@ def run_plan(
             say(f"{planned.name}: {len(missing)} of {len(job.explainers)} explainers to run")
             if missing:
                 # Imported here: reading a plan should not wait for torch.
+                from faithbench.run.backends import choose_backend
                 from faithbench.run.loop import run
 
-                run(replace(job, explainers=missing), progress)
+                run(replace(job, explainers=missing), progress, choose_backend(jobs))
                 publish_results(folder, records, planned.attributions)
 
 
