@@ -83,7 +83,7 @@ def check(
     ] = False,
     root: Root = Path("submissions"),
 ) -> None:
-    """Prove that files, names, sums and values of submissions are what they should be."""
+    """Check that files, names, sums and values of submissions are what they should be."""
     from faithbench.cli.submission_run import check_command
 
     check_command(folders=folders, root=root, data=data, sample=sample, no_model=no_model)

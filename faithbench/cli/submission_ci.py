@@ -14,7 +14,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.text import readable
 from faithbench.submissions.review import preview, touched
 from faithbench.submissions.sandbox.confine import Limits
-from faithbench.submissions.status import Wanted, wanted_records
+from faithbench.submissions.status import NeededRecord, needed_records
 
 
 def scope_command(paths: Iterable[str], root: Path, existing: bool) -> None:
@@ -62,12 +62,12 @@ def regenerate_command(
 
 def _due(
     console: Console, root: Path, task: str, limit: int | None
-) -> tuple[list[Wanted], list[str]]:
+) -> tuple[list[NeededRecord], list[str]]:
     """Return the records that are missing, and what is wrong with unreadable submissions."""
     due, failed = [], []
     for folder in submissions(["all"], root):
         try:
-            wanted = list(wanted_records(folder, task, limit))
+            wanted = list(needed_records(folder, task, limit))
         except FaithbenchError as error:
             failed.append(f"{readable(folder.name, 60)}: {error}")
             console.print(Text(f"failed: {failed[-1]}", style="red"), soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,18 +12,16 @@ from rich.text import Text
 from faithbench.cli.display import caption, progress_on, results_tables
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.text import readable
-from faithbench.data.dataset import Dataset, load_dataset
+from faithbench.data.dataset import load_dataset
 from faithbench.submissions.entry import Entry, read_entry
 from faithbench.submissions.layout import files_of
-from faithbench.submissions.rules import known_model, known_task
+from faithbench.submissions.rules import known_task
 from faithbench.submissions.sandbox.confine import Limits
 from faithbench.submissions.sandbox.messages import Confined
 from faithbench.submissions.score_files import read_scores, score_file
 
 if TYPE_CHECKING:
-    from faithbench.models.model import Model
     from faithbench.run.finish import Outcome
-    from faithbench.submissions.measure import Setup
 
 
 MOST_FAULTS = 20
@@ -64,9 +61,9 @@ def run_command(
     wanted = submissions(folders, root, "plugin")
     dataset = load_dataset(the_task, source=source, split=split, folder=data, limit=limit)
     with console.status("loading model"):
-        from faithbench.submissions.measure import run_explainer
+        from faithbench.submissions.measure import load_setup, run_explainer
 
-        bench = _bench(*known_model(the_task, dataset.source, model), dataset)
+        setup = load_setup(dataset, model)
 
     said: list[Confined] = []
 
@@ -82,7 +79,7 @@ def run_command(
 
     def work(folder: Path, entry: Entry) -> Sequence[Outcome]:
         with progress_on(console) as progress:
-            return [run_explainer(folder, entry, bench, limits, say, progress)]
+            return [run_explainer(folder, entry, setup, limits, say, progress)]
 
     _each(console, wanted, "plugin", work)
 
@@ -94,7 +91,7 @@ def score_command(
     console = Console()
 
     def work(folder: Path, entry: Entry) -> Sequence[Outcome]:
-        from faithbench.submissions.measure import score_attributions
+        from faithbench.submissions.measure import load_setup, score_attributions
 
         files = [one for one in entry.scores if task in (None, one.task)]
         if not files:
@@ -107,9 +104,9 @@ def score_command(
             dataset = load_dataset(
                 the_task, source=one.source, split=one.split, folder=data, limit=max(1, count)
             )
-            bench = _bench(*known_model(the_task, dataset.source, one.model), dataset)
+            setup = load_setup(dataset, one.model)
             with progress_on(console) as progress:
-                found.append(score_attributions(folder, entry, bench, progress))
+                found.append(score_attributions(folder, entry, setup, progress))
         return found
 
     _each(console, submissions(folders, root, "attributions"), "attributions", work)
@@ -118,19 +115,16 @@ def score_command(
 def check_command(
     *, folders: Sequence[str], root: Path, data: Path | None, sample: int, no_model: bool
 ) -> None:
-    """Prove submissions; each fault is one line."""
+    """Check submissions; each fault is one line."""
     from faithbench.core.files import temporary_folder
     from faithbench.submissions.check import Checks, check_submission
 
     console = Console(highlight=False, soft_wrap=True)
 
-    def setup_of(data: Dataset, name: str, revision: str | None) -> Setup:
-        return _bench(name, revision, data)
-
     wanted = submissions(folders, root)
     failed = 0
-    with temporary_folder() as kept:
-        checks = Checks(data, kept, sample, None if no_model else setup_of)
+    with temporary_folder() as cache:
+        checks = Checks(data, cache, sample, with_model=not no_model)
         for folder in wanted:
             found = check_submission(folder, checks)
             for fault in found.faults[:MOST_FAULTS]:
@@ -177,20 +171,6 @@ def _is_of(folder: Path, kind: str) -> bool:
         return read_entry(folder).kind == kind
     except FaithbenchError:
         return True
-
-
-def _bench(name: str, revision: str | None, dataset: Dataset) -> Setup:
-    from faithbench.submissions.measure import setup_of
-
-    return setup_of(dataset, _model(name, revision, dataset.task.labels, dataset.task.kind))
-
-
-@cache
-def _model(name: str, revision: str | None, labels: tuple[str, ...], kind: str) -> Model:
-    """Load a model once for all submissions; on the CPU, as every submission is measured."""
-    from faithbench.models.model import load_model
-
-    return load_model(name, labels=labels, kind=kind, revision=revision, device="cpu")
 
 
 def _each(console: Console, folders: Sequence[Path], kind: str, work: Work) -> None:

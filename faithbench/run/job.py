@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from faithbench.explainers.protocol import assets_of, is_stochastic
 from faithbench.explainers.selection import Selected
 from faithbench.metrics.registry import Metric, wanted
 from faithbench.metrics.stability import largest_change
-from faithbench.models.model import Model
 from faithbench.records.conditions import Conditions, digest_of_ids
 from faithbench.records.identity import (
     Identity,
@@ -26,6 +26,9 @@ from faithbench.records.identity import (
     stem_of,
 )
 from faithbench.records.schema import PROTOCOL, PrecisionFacts
+
+if TYPE_CHECKING:  # submissions are checked against the defaults of a job without torch
+    from faithbench.models.model import Model
 
 
 @dataclass(frozen=True)

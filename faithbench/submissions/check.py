@@ -1,52 +1,43 @@
-"""Prove a submission: its files, its entry, and of each record that nobody made it up.
+"""Check a submission: its files, its entry, and that its records were measured, not made up.
 
 Nothing of a submission is run here, and nothing is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.data.dataset import Dataset, load_dataset
-from faithbench.records.record import read
-from faithbench.records.rows import ResultRow
-from faithbench.records.rows_file import read_keyed_rows
-from faithbench.records.schema import Record
+from faithbench.data.dataset import load_dataset
 from faithbench.submissions.entry import Entry, read_entry
 from faithbench.submissions.faults import Fault
 from faithbench.submissions.layout import files_of
-from faithbench.submissions.record_checks import prove_place, prove_record
+from faithbench.submissions.record_checks import check_place, check_record, read_submitted
 from faithbench.submissions.rules import known_model, known_task
 from faithbench.submissions.score_files import read_scores
 
-if TYPE_CHECKING:
-    from faithbench.submissions.measure import Setup
-
-
-LARGEST_RECORD = 200_000
-LARGEST_CODE = 200_000
+MAX_CODE_BYTES = 200_000
 
 
 @dataclass(frozen=True)
 class Checks:
-    """How to check: where data are, with how many examples, and how to put a model on a bench.
+    """How to check: the folder of data, and how much to measure again.
 
-    Without `bench_of`, what needs a model is left out. `kept` is a folder for neighbours.
+    `with_model` says whether the model is loaded, to measure again what needs it: some metrics on
+    `sample` examples, all else on all. `cache` is a folder for neighbours of examples.
     """
 
     data: Path | None
-    kept: Path
+    cache: Path
     sample: int = 8
-    bench_of: Callable[[Dataset, str, str | None], Setup] | None = None
+    with_model: bool = False
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found: how many records there are, and what is wrong."""
+    """The result of a check: the number of records, and what is wrong."""
 
     records: int
     faults: tuple[Fault, ...]
@@ -59,29 +50,30 @@ def check_submission(folder: Path, checks: Checks) -> Checked:
         entry = read_entry(folder)
     except FaithbenchError as error:
         return Checked(0, (Fault(folder.name, "files", str(error), "then check again"),))
-    faults = [*_prove_files(folder, entry, files)]
+    faults = [*_check_files(folder, entry, files)]
     records = [name for name in files if name.startswith("records/") and name.endswith(".json")]
     for name in records:
         try:
-            faults += _prove(folder, name, entry, checks)
+            faults += _check_one_record(folder, name, entry, checks)
         except FaithbenchError as error:
-            faults.append(Fault(name, "content", _relative(folder, str(error)), "then check again"))
+            problem = _with_relative_paths(folder, str(error))
+            faults.append(Fault(name, "content", problem, "then check again"))
     return Checked(len(records), tuple(faults))
 
 
-def _prove_files(folder: Path, entry: Entry, files: tuple[str, ...]) -> Iterator[Fault]:
-    """Prove that the files are those of the entry's kind, and that none is left over."""
+def _check_files(folder: Path, entry: Entry, files: tuple[str, ...]) -> Iterator[Fault]:
+    """Check that the files are those of the entry's kind, and that none is left over."""
     remove = "remove it, or change entry.toml"
-    scores = [f"scores/{one.task}.jsonl" for one in entry.scores]
+    scores = [f"scores/{file.task}.jsonl" for file in entry.scores]
     if entry.kind == "plugin":
-        yield from _prove_code(folder, files)
+        yield from _check_code(folder, files)
     for name in files:
         if name.endswith(".py") or name.startswith("data/"):
             if entry.kind != "plugin":
-                yield Fault(name, "file", "is not one of attributions", remove)
+                yield Fault(name, "file", "does not belong to attributions", remove)
         elif name.startswith("scores/"):
             if name.removesuffix(".gz") in scores:
-                yield from _prove_scores(folder, name)
+                yield from _check_scores(folder, name)
             else:
                 yield Fault(name, "file", "is not named in entry.toml", remove)
         elif name.endswith(".rows.jsonl") and f"{name[: -len('.rows.jsonl')]}.json" not in files:
@@ -89,74 +81,57 @@ def _prove_files(folder: Path, entry: Entry, files: tuple[str, ...]) -> Iterator
     for name in scores:
         if name not in files and f"{name}.gz" not in files:
             yield Fault(name, "file", "is named in entry.toml and missing", "write it")
-    folders = [name.rpartition("/")[0] for name in files if name.endswith(".json")]
-    for place in sorted({p for p in folders if p.startswith("records/") and folders.count(p) > 1}):
-        yield Fault(place, "files", "holds more than one record", "keep the newest one")
+    parents = [name.rpartition("/")[0] for name in files if name.endswith(".json")]
+    for parent in sorted(set(parents)):
+        if parent.startswith("records/") and parents.count(parent) > 1:
+            yield Fault(parent, "files", "holds more than one record", "keep the newest one")
 
 
-def _prove_code(folder: Path, files: tuple[str, ...]) -> Iterator[Fault]:
+def _check_code(folder: Path, files: tuple[str, ...]) -> Iterator[Fault]:
     for name in ("explainer.py", "test_explainer.py"):
         if name not in files:
             yield Fault(name, "file", "is missing", "`faithbench submission new` writes one")
-        elif (folder / name).stat().st_size > LARGEST_CODE:
-            yield Fault(name, "file", f"has more than {LARGEST_CODE} bytes", "shorten it")
+        elif (folder / name).stat().st_size > MAX_CODE_BYTES:
+            yield Fault(name, "file", f"has more than {MAX_CODE_BYTES} bytes", "shorten it")
 
 
-def _prove_scores(folder: Path, name: str) -> Iterator[Fault]:
+def _check_scores(folder: Path, name: str) -> Iterator[Fault]:
     try:
         read_scores(folder / name)
     except FaithbenchError as error:
         yield Fault(name, "content", str(error), "then check again")
 
 
-def _prove(folder: Path, name: str, entry: Entry, checks: Checks) -> Iterator[Fault]:
-    """Prove one record, and measure it again if there is a model."""
-    record, rows, key = read_record(folder, name)
+def _check_one_record(folder: Path, name: str, entry: Entry, checks: Checks) -> Iterator[Fault]:
+    """Check one record, and measure it again if there is a model."""
+    submitted = read_submitted(folder, name, entry)
+    record = submitted.record
     task = known_task(record.task.name)
-    named = (record.task.name, record.task.source, record.task.split)
-    if entry.scores and named not in {(one.task, one.source, one.split) for one in entry.scores}:
-        yield Fault(name, "task", f"entry.toml names no scores of {' '.join(named)}", "add them")
+    measured_on = (record.task.name, record.task.source, record.task.split)
+    expected = {(file.task, file.source, file.split) for file in entry.scores}
+    if entry.scores and measured_on not in expected:
+        problem = f"entry.toml names no scores of {' '.join(measured_on)}"
+        yield Fault(name, "task", problem, "add them")
         return
     data = load_dataset(
         task,
         source=record.task.source,
         split=record.task.split,
         folder=checks.data,
-        limit=len(rows),
+        limit=len(submitted.rows),
         allow_changed=False,
     )
-    model = known_model(task, data.source, record.model.name)
-    faults = [*prove_record(folder, name, entry, data, record, rows)]
-    faults += prove_place(name, entry, record, rows, key)
+    known_model(task, data.source, record.model.name)  # raises unless anyone can get it
+    faults = [*check_record(submitted, data), *check_place(submitted)]
     yield from faults
-    # Only what adds up is worth the model's time, and safe to measure.
-    if not faults and checks.bench_of is not None:
-        from faithbench.submissions.model_checks import prove_measured
+    # A record at odds with itself is not worth the model's time, nor safe to measure.
+    if checks.with_model and not faults:
+        from faithbench.submissions.measure import load_setup
+        from faithbench.submissions.model_checks import check_measured
 
-        bench = checks.bench_of(data, *model)
-        yield from prove_measured(
-            folder, name, entry, bench, record, rows, checks.sample, checks.kept
-        )
-
-
-def read_record(folder: Path, name: str) -> tuple[Record, tuple[ResultRow, ...], str]:
-    """Read a record with its rows, whose file has the record's own name, and their key."""
-    path = folder / name
-    if path.stat().st_size > LARGEST_RECORD:
-        raise FaithbenchError(f"has more than {LARGEST_RECORD} bytes; a record has far fewer")
-    record = read(path)
-    beside = f"{path.stem}.rows.jsonl"
-    if record.rows.file != beside:
-        raise FaithbenchError(
-            f"rows.file is {record.rows.file!r:.60}, expected {beside!r}; "
-            "a record's rows lie beside it, under its own name"
-        )
-    key, rows = read_keyed_rows(path.with_name(beside), record.rows.sha256)
-    if not rows:
-        raise FaithbenchError(f"rows file {beside} holds no example; measure the submission again")
-    return record, rows, key
+        setup = load_setup(data, record.model.name)
+        yield from check_measured(submitted, setup, checks.sample, checks.cache)
 
 
-def _relative(folder: Path, message: str) -> str:
-    """Say paths as they are within the submission."""
+def _with_relative_paths(folder: Path, message: str) -> str:
     return message.replace(f"{folder}/", "")

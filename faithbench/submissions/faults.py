@@ -1,4 +1,4 @@
-"""What is wrong with a submission: each fault is one line that names file, field and remedy."""
+"""Faults of a submission: each is one line that names file, field, problem and remedy."""
 
 from __future__ import annotations
 
@@ -8,38 +8,40 @@ from dataclasses import dataclass
 
 from faithbench.core.text import readable
 
-AGAIN = "measure the submission again, and change nothing by hand"
+MEASURE_AGAIN = "measure the submission again, and change nothing by hand"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One proof that failed."""
+    """One check that failed."""
 
     file: str
     field: str
-    said: str
-    remedy: str = AGAIN
+    problem: str
+    remedy: str = MEASURE_AGAIN
 
     def __str__(self) -> str:
-        """Say it in one line."""
-        return f"{self.file}: {self.field}: {self.said}; {self.remedy}"
+        """Return the fault as one line."""
+        return f"{self.file}: {self.field}: {self.problem}; {self.remedy}"
 
 
-def differing(file: str, part: str, found: object, wanted: Mapping[str, object]) -> Iterator[Fault]:
-    """Compare fields of a part of a record with what they should be."""
-    for name, value in wanted.items():
-        own = getattr(found, name)
-        if own != value:
-            yield Fault(file, f"{part}.{name}" if part else name, told(own, value))
+def unequal_fields(
+    file: str, part: str, facts: object, expected: Mapping[str, object]
+) -> Iterator[Fault]:
+    """Yield a fault for each field of a part of a record that is not as expected."""
+    for name, value in expected.items():
+        actual = getattr(facts, name)
+        if actual != value:
+            yield Fault(file, f"{part}.{name}" if part else name, mismatch(actual, value))
 
 
-def told(found: object, wanted: object) -> str:
-    """Say what was found and what it should be, both cut to what fits a line."""
-    return f"found {readable(repr(found), 90)}, expected {readable(repr(wanted), 90)}"
+def mismatch(actual: object, expected: object) -> str:
+    """Describe an actual and an expected value, both shortened to fit a line."""
+    return f"found {readable(repr(actual), 90)}, expected {readable(repr(expected), 90)}"
 
 
-def close(found: float | None, wanted: float | None, tolerance: float) -> bool:
+def close(actual: float | None, expected: float | None, tolerance: float) -> bool:
     """Compare two values that may be missing, absolutely near 0 and relatively elsewhere."""
-    if found is None or wanted is None:
-        return found is wanted
-    return math.isclose(found, wanted, rel_tol=tolerance, abs_tol=tolerance)
+    if actual is None or expected is None:
+        return actual is expected
+    return math.isclose(actual, expected, rel_tol=tolerance, abs_tol=tolerance)

@@ -1,10 +1,11 @@
-"""From a submission's scores to its records: the same run that every explainer gets."""
+"""Measure a submission by the same run that every explainer gets, and write its record."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from faithbench.core.files import temporary_folder
@@ -12,7 +13,7 @@ from faithbench.core.types import Encoding, Progress
 from faithbench.data.dataset import Dataset
 from faithbench.explainers.selection import Selected
 from faithbench.models.encoding import encode
-from faithbench.models.model import Model
+from faithbench.models.model import Model, load_model
 from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
 from faithbench.run.finish import Outcome
@@ -21,7 +22,7 @@ from faithbench.run.loop import run
 from faithbench.run.request import wanted_metrics
 from faithbench.submissions.entry import Entry
 from faithbench.submissions.replay import Replay, replay
-from faithbench.submissions.rules import PACKAGE, SEED, SEEDS, digests_of
+from faithbench.submissions.rules import PACKAGE, SEED, SEEDS, digests_of, known_model
 from faithbench.submissions.sandbox.client import ask_explainer
 from faithbench.submissions.sandbox.confine import Limits
 from faithbench.submissions.sandbox.messages import Confined
@@ -30,7 +31,7 @@ from faithbench.submissions.score_files import aligned_scores
 
 @dataclass(frozen=True)
 class Setup:
-    """What a submission is measured on: the examples and the model, and what it reads of them."""
+    """The examples and the model that a submission is measured on, and the encoded examples."""
 
     data: Dataset
     session: Session
@@ -42,62 +43,70 @@ class Setup:
         return self.session.model
 
 
-def setup_of(data: Dataset, model: Model) -> Setup:
-    """Put examples and model together."""
+def load_setup(data: Dataset, name: str | None = None) -> Setup:
+    """Load the model of a name, or the one that the task has for these data.
+
+    It is on the CPU, as every submission is measured, and loaded once for all submissions.
+    """
+    ref, revision = known_model(data.task, data.source, name)
+    model = _load_model(ref, revision, data.task.labels, data.task.kind)
     encodings = tuple(encode(model, e, data.task.evidence) for e in data.examples)
     return Setup(data, Session(model), encodings)
+
+
+@cache
+def _load_model(name: str, revision: str | None, labels: tuple[str, ...], kind: str) -> Model:
+    return load_model(name, labels=labels, kind=kind, revision=revision, device="cpu")
 
 
 def run_explainer(
     folder: Path,
     entry: Entry,
-    bench: Setup,
+    setup: Setup,
     limits: Limits,
     on_confined: Callable[[Confined], None],
     progress: Progress,
 ) -> Outcome:
-    """Let a stranger's explainer speak apart, measure what it said here, and write the record."""
-    said = predictions(bench.session.engine, bench.encodings)
+    """Run an untrusted explainer in a sandbox, measure its scores here, and write the record."""
+    predicted = predictions(setup.session.engine, setup.encodings)
     scores, seconds = ask_explainer(
         folder,
         entry,
-        bench.model,
-        bench.data,
-        bench.encodings,
-        [prediction.target for prediction in said],
-        range(SEED, SEED + SEEDS),
-        limits,
-        on_confined,
-        progress,
+        setup,
+        targets=[prediction.target for prediction in predicted],
+        seeds=range(SEED, SEED + SEEDS),
+        limits=limits,
+        on_confined=on_confined,
+        progress=progress,
     )
-    digests = digests_of(folder, entry, bench.data.task.name)
-    return _measured(folder, entry, bench, replay(scores, SEED, digests, seconds), progress)
+    digests = digests_of(folder, entry, setup.data.task.name)
+    return _measure(folder, entry, setup, replay(scores, SEED, digests, seconds), progress)
 
 
-def score_attributions(folder: Path, entry: Entry, bench: Setup, progress: Progress) -> Outcome:
+def score_attributions(folder: Path, entry: Entry, setup: Setup, progress: Progress) -> Outcome:
     """Measure a file of attributions, and write the record."""
-    task = bench.data.task.name
-    scores = aligned_scores(folder, bench.data.task, entry.unit or "tokens", bench.encodings)
-    given = {name: (own,) for name, own in scores.items()}
-    found = replay(given, SEED, digests_of(folder, entry, task))
-    return _measured(folder, entry, bench, found, progress)
+    task = setup.data.task
+    scores = aligned_scores(folder, task, entry.unit or "tokens", setup.encodings)
+    under_one_seed = {name: (of_example,) for name, of_example in scores.items()}
+    replayed = replay(under_one_seed, SEED, digests_of(folder, entry, task.name))
+    return _measure(folder, entry, setup, replayed, progress)
 
 
-def _measured(
-    folder: Path, entry: Entry, bench: Setup, scores: Replay, progress: Progress
+def _measure(
+    folder: Path, entry: Entry, setup: Setup, scores: Replay, progress: Progress
 ) -> Outcome:
-    """Run all metrics on scores, and put the record in the place of an older one."""
-    chosen = Selected(entry.name, scores, PACKAGE, stated=entry.settings)
-    metrics = wanted_metrics("all", bench.data, several_seeds=scores.stochastic)
+    """Run all metrics on scores, and replace the submission's older record by the new one."""
+    selected = Selected(entry.name, scores, PACKAGE, stated=entry.settings)
+    metrics = wanted_metrics("all", setup.data, several_seeds=scores.stochastic)
     with temporary_folder() as results:
-        job = Job(bench.data, bench.model, (chosen,), metrics, results, seed=SEED, seeds=SEEDS)
+        job = Job(setup.data, setup.model, (selected,), metrics, results, seed=SEED, seeds=SEEDS)
         (outcome,) = run(job, progress)
         target = folder / "records" / outcome.path.parent.relative_to(results)
-        # One record per task, source and model: an older one is of other files or examples.
+        # One record per task, source and model: an older one was of other files or examples.
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
         path = target / outcome.path.name
         rows = outcome.record.rows.file
         shutil.copyfile(outcome.path.with_name(rows), target / rows)
         shutil.copyfile(outcome.path, path)
-    return Outcome(chosen, outcome.record, path, outcome.rows)
+    return Outcome(selected, outcome.record, path, outcome.rows)

@@ -1,4 +1,4 @@
-"""What of a submission's record is proved by measuring again, with the model at hand."""
+"""Checks of a submission's record that measure again, with the model at hand."""
 
 from __future__ import annotations
 
@@ -14,146 +14,155 @@ from faithbench.core.types import Attribution, Encoding, Floats
 from faithbench.metrics.registry import case_metrics, find_metrics, text_metrics
 from faithbench.models.predictions import Prediction, predictions
 from faithbench.records.rows import ResultRow
-from faithbench.records.schema import Record
 from faithbench.run.finish import explained_texts, spans_of, text_values
 from faithbench.run.measures.rationale_erasure import labels_without_rationale
 from faithbench.run.neighbours import Nearest
 from faithbench.run.score import Scored, score
-from faithbench.submissions.entry import Entry
-from faithbench.submissions.faults import Fault, close, differing, told
+from faithbench.submissions.faults import Fault, close, mismatch, unequal_fields
 from faithbench.submissions.measure import Setup
+from faithbench.submissions.record_checks import SubmittedRecord
 from faithbench.submissions.score_files import aligned_scores
 
 EXACT = 2e-9
-"""Rows keep 9 decimals: what follows from them alone may differ by no more."""
+"""Tolerance for what follows from rows alone: they keep 9 decimals."""
 NEAR = 1e-4
-"""Probabilities in float32 differ between machines."""
+"""Tolerance for probabilities: in float32 they differ between machines."""
 
 
-def prove_measured(
-    folder: Path,
-    file: str,
-    entry: Entry,
-    bench: Setup,
-    record: Record,
-    rows: Sequence[ResultRow],
-    sample: int,
-    kept: Path,
+def check_measured(
+    submitted: SubmittedRecord, setup: Setup, sample: int, cache: Path
 ) -> Iterator[Fault]:
-    """Measure again: tokens, predictions, stability and plausibility of all, the rest of some.
+    """Measure a record again, and compare.
 
-    `kept` is a folder for neighbours that were found before.
+    Tokens, predictions, stability and plausibility are checked on all examples, the erasure
+    metrics on a random sample of them. `cache` is a folder for neighbours of examples.
     """
-    model, encodings = bench.model, bench.encodings
-    yield from differing(file, "model", record.model, {
-        "name": model.public_name, "revision": model.revision,
+    file, record, rows = submitted.file, submitted.record, submitted.rows
+    model, encodings = setup.model, setup.encodings
+    facts = {
+        "name": model.public_name,
+        "revision": model.revision,
         "weights_sha256": model.weights_sha256,
-        "truncated": sum(e.truncated > 0 for e in encodings),
-    })  # fmt: skip
+        "truncated": sum(encoding.truncated > 0 for encoding in encodings),
+    }
+    yield from unequal_fields(file, "model", record.model, facts)
     token = model.erasure_token("mask")[0]
-    yield from differing(file, "protocol", record.protocol, {"erasure_token": token})
-    spans = spans_of(bench.data, encodings)
-    yield from differing(file, "task", record.task, {"spans": spans})
-    faults = [*_prove_tokens(folder, file, entry, bench, rows)]
+    yield from unequal_fields(file, "protocol", record.protocol, {"erasure_token": token})
+    spans = spans_of(setup.data, encodings)
+    yield from unequal_fields(file, "task", record.task, {"spans": spans})
+    faults = [*_check_tokens(submitted, setup)]
     yield from faults
     if faults:  # nothing can be measured on other tokens
         return
-    said = predictions(bench.session.engine, encodings)
-    yield from _prove_predictions(file, rows, said)
-    yield from _prove_tables(file, bench, record, rows, said, kept)
-    chosen = random.SystemRandom().sample(range(len(rows)), min(sample, len(rows)))
-    for place in sorted(chosen):
-        yield from _prove_case(file, bench, record, rows[place], encodings[place], said[place])
+    predicted = predictions(setup.session.engine, encodings)
+    yield from _check_predictions(file, rows, predicted)
+    yield from _check_tables(submitted, setup, predicted, cache)
+    # Drawn anew each time, so that a forger cannot know which examples are measured.
+    sampled = random.SystemRandom().sample(range(len(rows)), min(sample, len(rows)))
+    for index in sorted(sampled):
+        yield from _check_case(submitted, setup, rows[index], encodings[index], predicted[index])
 
 
-def _prove_tokens(
-    folder: Path, file: str, entry: Entry, bench: Setup, rows: Sequence[ResultRow]
-) -> Iterator[Fault]:
-    """Prove that rows have the model's tokens and, of attributions, the file's scores."""
-    given = None
+def _check_tokens(submitted: SubmittedRecord, setup: Setup) -> Iterator[Fault]:
+    """Check that rows have the model's tokens and, of attributions, the scores in the file."""
+    entry, scores = submitted.entry, None
     if entry.kind == "attributions":
-        given = aligned_scores(folder, bench.data.task, entry.unit or "tokens", bench.encodings)
-    for row, encoding in zip(rows, bench.encodings, strict=True):
+        unit = entry.unit or "tokens"
+        scores = aligned_scores(submitted.folder, setup.data.task, unit, setup.encodings)
+    for row, encoding in zip(submitted.rows, setup.encodings, strict=True):
         ids = encoding.ids[encoding.erasable].tolist()
-        wanted = {"tokens": tuple(bench.model.tokenizer.convert_ids_to_tokens(ids))}
-        yield from differing(file, f"rows[{row.id}]", row, wanted)
-        if given is not None:
-            scores = tuple(significant(s, 7) for s in given[row.id])
-            yield from differing(file, f"rows[{row.id}]", row, {"scores": scores})
+        tokens = tuple(setup.model.tokenizer.convert_ids_to_tokens(ids))
+        expected: dict[str, object] = {"tokens": tokens}
+        if scores is not None:
+            # As a run rounds them before it writes rows.
+            expected["scores"] = tuple(significant(value, 7) for value in scores[row.id])
+        yield from unequal_fields(submitted.file, f"rows[{row.id}]", row, expected)
 
 
-def _prove_predictions(
-    file: str, rows: Sequence[ResultRow], said: Sequence[Prediction]
+def _check_predictions(
+    file: str, rows: Sequence[ResultRow], predicted: Sequence[Prediction]
 ) -> Iterator[Fault]:
-    for row, one in zip(rows, said, strict=True):
-        wanted = {"target": one.target, "right": one.right}
-        yield from differing(file, f"rows[{row.id}]", row, wanted)
-        if not close(row.probability, math.exp(one.log_probability), NEAR):
-            seen = told(row.probability, math.exp(one.log_probability))
-            yield Fault(file, f"rows[{row.id}].probability", seen)
+    for row, prediction in zip(rows, predicted, strict=True):
+        facts = {"target": prediction.target, "right": prediction.right}
+        yield from unequal_fields(file, f"rows[{row.id}]", row, facts)
+        probability = math.exp(prediction.log_probability)
+        if not close(row.probability, probability, NEAR):
+            problem = mismatch(row.probability, probability)
+            yield Fault(file, f"rows[{row.id}].probability", problem)
 
 
-def _prove_tables(
-    file: str,
-    bench: Setup,
-    record: Record,
-    rows: Sequence[ResultRow],
-    said: Sequence[Prediction],
-    kept: Path,
+def _check_tables(
+    submitted: SubmittedRecord, setup: Setup, predicted: Sequence[Prediction], cache: Path
 ) -> Iterator[Fault]:
     """Compute stability and plausibility of all examples from the scores in the rows."""
-    targets = [one.target for one in said]
-    near = Nearest(bench.data, kept, targets, None, "cpu", lambda *_: None)
-    table = explained_texts(bench.encodings, rows, near)
+    file, record, rows = submitted.file, submitted.record, submitted.rows
+    targets = [prediction.target for prediction in predicted]
+    neighbours = Nearest(setup.data, cache, targets, None, "cpu", lambda *_: None)
+    table = explained_texts(setup.encodings, rows, neighbours)
     metrics = [m for m in text_metrics(find_metrics("all")) if m.name in record.metrics]
-    found = text_values(metrics, table)
+    # Before the encoder is compared: which one was used is known once a metric has asked for it.
+    values_of_rows = text_values(metrics, table)
     share = None if table.share is None else round(table.share, 9)
-    yield from differing(file, "task", record.task, {"rationale_share": share})
-    yield from differing(file, "protocol", record.protocol, {"encoder": near.encoder_used})
-    for row, values in zip(rows, found, strict=True):
-        for name, wanted in values.items():
-            yield from _prove_value(file, row, name, wanted, EXACT)
+    yield from unequal_fields(file, "task", record.task, {"rationale_share": share})
+    encoder = {"encoder": neighbours.encoder_used}
+    yield from unequal_fields(file, "protocol", record.protocol, encoder)
+    for row, values in zip(rows, values_of_rows, strict=True):
+        for name, expected in values.items():
+            yield from _check_value(file, row, name, expected, EXACT)
 
 
-def _prove_case(
-    file: str, bench: Setup, record: Record, row: ResultRow, encoding: Encoding, said: Prediction
+def _check_case(
+    submitted: SubmittedRecord,
+    setup: Setup,
+    row: ResultRow,
+    encoding: Encoding,
+    prediction: Prediction,
 ) -> Iterator[Fault]:
-    """Ask the model again for what faithfulness is made of, under every seed."""
-    metrics = [m for m in case_metrics(find_metrics("all")) if m.name in record.metrics]
-    found: list[Scored] = []
-    engine = bench.session.engine
+    """Compute the erasure metrics of one example, under every seed."""
+    file, field = submitted.file, f"rows[{row.id}]"
+    names = submitted.record.metrics
+    metrics = [metric for metric in case_metrics(find_metrics("all")) if metric.name in names]
+    engine = setup.session.engine
+    by_seed: list[Scored] = []
     for scores in (row.scores, *row.more_scores):
-        told_again = _attribution(encoding, said, np.array(scores, dtype=np.float64))
-        found += score(engine, [told_again], [said.log_probability], metrics, "mask", [None])
+        attribution = _attribution(encoding, prediction, np.array(scores, dtype=np.float64))
+        by_seed += score(
+            engine, [attribution], [prediction.log_probability], metrics, "mask", [None]
+        )
     for metric in metrics:
-        wanted = [one.values[metric.name] for one in found]
-        yield from _prove_value(file, row, metric.name, wanted, metric.tolerance)
-    for place, curve in enumerate(zip(*(one.curve for one in found), strict=True)):
-        if not close(row.curve[place], sum(curve) / len(curve), NEAR):
-            seen = told(row.curve[place], sum(curve) / len(curve))
-            yield Fault(file, f"rows[{row.id}].curve[{place}]", seen)
-    asked = sum(one.rows_asked for one in found)
-    distinct = sum(one.distinct_rows for one in found)
-    counts = {"rows_asked": asked, "distinct_rows": distinct}
-    yield from differing(file, f"rows[{row.id}]", row, counts)
-    if bench.data.rationale != "none" and isinstance(row.target, int):
+        expected = [scored.values[metric.name] for scored in by_seed]
+        yield from _check_value(file, row, metric.name, expected, metric.tolerance)
+    for index, points in enumerate(zip(*(scored.curve for scored in by_seed), strict=True)):
+        mean = sum(points) / len(points)
+        if not close(row.curve[index], mean, NEAR):
+            yield Fault(file, f"{field}.curve[{index}]", mismatch(row.curve[index], mean))
+    counts = {
+        "rows_asked": sum(scored.rows_asked for scored in by_seed),
+        "distinct_rows": sum(scored.distinct_rows for scored in by_seed),
+    }
+    yield from unequal_fields(file, field, row, counts)
+    if setup.data.rationale != "none" and isinstance(row.target, int):
         (without,) = labels_without_rationale(engine, [encoding], "mask")
         erased = {"right_without_rationale": without}
-        yield from differing(file, f"rows[{row.id}]", row, erased)
+        yield from unequal_fields(file, field, row, erased)
+    # Counts of the next example must not profit from rows of this one.
     engine.forget()
 
 
-def _prove_value(
-    file: str, row: ResultRow, name: str, wanted: Sequence[float | None], tolerance: float
+def _check_value(
+    file: str, row: ResultRow, name: str, expected: Sequence[float | None], tolerance: float
 ) -> Iterator[Fault]:
-    """Compare a metric's values under every seed; a single one stands in `values`."""
-    own = row.by_seed.get(name, (row.values[name],))
-    for found, expected in zip(own, wanted, strict=True):
-        if not close(found, expected, tolerance):
-            yield Fault(file, f"rows[{row.id}].values.{name}", told(found, expected))
+    """Compare a metric's values under every seed; the value of a single seed is in `values`."""
+    by_seed = row.by_seed.get(name, (row.values[name],))
+    for actual, value in zip(by_seed, expected, strict=True):
+        if not close(actual, value, tolerance):
+            yield Fault(file, f"rows[{row.id}].values.{name}", mismatch(actual, value))
 
 
-def _attribution(encoding: Encoding, said: Prediction, scores: Floats) -> Attribution:
-    every = np.zeros(len(encoding.ids))
-    every[encoding.erasable] = scores
-    return Attribution(encoding, said.target, every, 0.0, None, None)
+def _attribution(encoding: Encoding, prediction: Prediction, scores: Floats) -> Attribution:
+    """Place the scores of a row at the tokens that may be erased."""
+    every_score = np.zeros(len(encoding.ids))
+    every_score[encoding.erasable] = scores
+    return Attribution(
+        encoding, prediction.target, every_score, seconds=0.0, forwards=None, backwards=None
+    )

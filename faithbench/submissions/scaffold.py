@@ -1,4 +1,4 @@
-"""A new submission, ready to be changed: it passes its own test and `submission check` as it is."""
+"""A new submission to start from: as written it passes its own test and `submission check`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ name = "{name}"
 authors = ["Your Name"]
 paper = ""           # its title, or https://...
 code = ""            # https://...
-requirements = []    # what explainer.py imports beyond faithbench: ["captum>=0.8"]
+requirements = []    # packages that explainer.py imports besides faithbench: ["captum>=0.8"]
 licence = "Apache-2.0"
 """
 _PLUGIN = """\
 kind = "plugin"
 explainer = "{name}" # the name after @explainer in explainer.py
 
-[settings]           # fields of the class that are not to have their defaults
+[settings]           # values of the class's fields, where they differ from the defaults
 """
 _ATTRIBUTIONS = """\
 kind = "attributions"
@@ -61,15 +61,14 @@ class MyExplainer:
 _TEST = """\
 from pathlib import Path
 
-from faithbench.plugins import plugins_of_file
-from faithbench.testing import check_explainer
+from faithbench.testing import check_file
 
 
-def test_it_keeps_the_rules_of_explainers():
-    for plugin in plugins_of_file(Path(__file__).with_name("explainer.py")):
-        check_explainer(plugin.load()())
+def test_conformance():
+    check_file(Path(__file__).with_name("explainer.py"))
 """
 TASK = "sst2"
+"""The task of the attributions that a new submission has."""
 
 
 def new_submission(root: Path, name: str, kind: str) -> Path:
@@ -101,12 +100,12 @@ def new_submission(root: Path, name: str, kind: str) -> Path:
 
 
 def _scores() -> str:
-    """Write a file of attributions that anybody could have made: each word's length."""
+    """Return a file of attributions whose scores are easy to follow: the length of each word."""
     task = load_task(TASK)
     lines = []
     for example in load_dataset(task, source="bundled").examples:
         spans = [*word_spans(example.text), *word_spans(example.text_b or "")]
-        words = [spans[place] for place in words_of_evidence(example, task.evidence)]
+        words = [spans[index] for index in words_of_evidence(example, task.evidence)]
         scores = [float(end - start) for start, end in words]
         lines.append(json.dumps({"id": example.id, "scores": scores}, ensure_ascii=False) + "\n")
     return "".join(lines)

@@ -12,12 +12,12 @@ from faithbench.cli import submission_ci as upkeep
 from faithbench.core.errors import FaithbenchError
 from faithbench.submissions.sandbox.confine import Limits
 from faithbench.submissions.scaffold import new_submission
-from faithbench.submissions.status import wanted_records
+from faithbench.submissions.status import needed_records
 from tests.support.submissions import N
 
 
 def current(folder: Path, limit: int | None = N) -> list[bool]:
-    return [one.current for one in wanted_records(folder, "sst2", limit)]
+    return [one.current for one in needed_records(folder, "sst2", limit)]
 
 
 def test_a_record_of_these_very_files_is_not_made_again(scored: Path) -> None:

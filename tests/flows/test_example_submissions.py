@@ -9,7 +9,7 @@ import pytest
 
 from faithbench.leaderboard.board import Board
 from faithbench.submissions.check import Checks, check_submission
-from faithbench.submissions.status import wanted_records
+from faithbench.submissions.status import needed_records
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ("example-captum-ig", "example-neighbour-pairs")
@@ -20,8 +20,8 @@ N = 60
 def test_each_has_one_record_without_a_fault(name: str, tmp_path: Path) -> None:
     found = check_submission(ROOT / "submissions" / name, Checks(None, tmp_path))
     assert (found.records, found.faults) == (1, ())
-    (wanted,) = wanted_records(ROOT / "submissions" / name, "sst2", N)
-    assert wanted.current
+    (needed,) = needed_records(ROOT / "submissions" / name, "sst2", N)
+    assert needed.current
 
 
 def test_the_explainer_is_short() -> None:

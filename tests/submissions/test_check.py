@@ -16,7 +16,6 @@ import pytest
 
 import faithbench
 from faithbench.submissions.check import Checks, check_submission
-from faithbench.submissions.measure import Setup
 from tests.support.submissions import N
 
 Change = Callable[[dict[str, Any]], object]
@@ -25,17 +24,12 @@ Copy = Callable[[], Path]
 
 @pytest.fixture
 def checks(tmp_path: Path) -> Checks:
-    return Checks(None, tmp_path / "kept")
+    return Checks(None, tmp_path / "cache")
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: Any) -> Path:
-    return Path(tmp_path_factory.mktemp("kept"))
-
-
-@pytest.fixture
-def in_full(bench: Setup, kept: Path) -> Checks:
-    return Checks(None, kept, N, lambda data, name, revision: bench)
+def in_full(tmp_path_factory: Any) -> Checks:
+    return Checks(None, Path(tmp_path_factory.mktemp("cache")), N, with_model=True)
 
 
 def record_of(folder: Path) -> Path:
@@ -87,8 +81,8 @@ def test_what_was_measured_is_fine(scored: Path, checks: Checks, in_full: Checks
         ("task", "source", "folder", "entry.toml names no scores of sst2 folder test"),
         ("task", "data_sha256", "0" * 64, "task.data_sha256"),
         ("task", "rationale", "none", "task.rationale"),
-        ("model", "name", "/etc", "is not one that everybody has"),
-        ("model", "name", "../x", "is not one that everybody has"),
+        ("model", "name", "/etc", "is not one that anyone can get"),
+        ("model", "name", "../x", "is not one that anyone can get"),
         ("model", "labels", ["a", "b"], "model.labels"),
         ("model", "accuracy", 0.99, "model.accuracy"),
         ("model", "tpr_drop", 0.99, "model.tpr_drop"),
@@ -156,7 +150,7 @@ def test_a_changed_sum_is_found(copy: Copy, checks: Checks, change: Change, said
         (lambda r: r["values"].update(aopc=0.9), "values.aopc: does not follow"),
         (lambda r: r["values"].update(lodds=-1e300), "which no probability of a model gives"),
         (lambda r: r["values"].pop("auprc"), "values: 'auprc' is missing"),
-        (lambda r: r["values"].update(max_sensitivity=0.0), "nobody here can have measured it"),
+        (lambda r: r["values"].update(max_sensitivity=0.0), "cannot be measured for replayed"),
         (lambda r: r["values"].update(tau_loo=1.0), "metrics.tau_loo.mean"),
         (lambda r: r["by_seed"].update(aopc=[1.0, 1.0]), "by_seed.aopc"),
         (lambda r: r.update(more_scores=[r["scores"]]), "more_scores: found 1, expected 0"),
@@ -239,7 +233,7 @@ def test_a_record_elsewhere_is_found(copy: Copy, checks: Checks) -> None:
     ("path", "text", "said"),
     [
         ("scores/agnews.jsonl", "", "is not named in entry.toml"),
-        ("explainer.py", "", "explainer.py: file: is not one of attributions"),
+        ("explainer.py", "", "explainer.py: file: does not belong to attributions"),
         ("records/a-b/c-d/x.rows.jsonl", "", "is without its record"),
         ("records/a-b/c-d/x.json", "{}", "has no schema|cannot|schema"),
         ("records/a-b/c-d/x.json", "[" * 99_999, "not valid JSON|nested"),

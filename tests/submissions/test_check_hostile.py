@@ -10,10 +10,10 @@ import pytest
 from faithbench.core.errors import FaithbenchError
 from faithbench.submissions.check import Checks, check_submission
 from faithbench.submissions.layout import check_name
-from faithbench.submissions.measure import Setup
 from tests.support.hostile_submissions import NAMES, Hostile, hostile_files, hostile_records
+from tests.support.submissions import N
 
-# These follow from the model and its tokens: they are proved where it is loaded.
+# These follow from the model and its tokens: they are checked where it is loaded.
 BY_MODEL = (
     "record model.revision", "record model.truncated", "record model.name", "record task.spans",
     "record task.rationale_share", "record protocol.erasure_token", "record protocol.encoder",
@@ -49,17 +49,16 @@ def test_files_and_entries(scored: Path, tmp_path: Path) -> None:
     assert len(cases) > 80
 
 
-def test_records_and_rows(scored: Path, tmp_path: Path, bench: Setup) -> None:
+def test_records_and_rows(scored: Path, tmp_path: Path) -> None:
     cases = list(hostile_records(scored))
     taken = [c for c in cases if not refused(scored, tmp_path, c, Checks(None, tmp_path))]
     unproved = [name for name, _ in taken if not name.startswith(BY_MODEL)]
     assert unproved == []
     assert len(cases) > 500
     assert len(taken) < 40
-    kept = tmp_path / "kept"
     place = tmp_path / "again"
     place.mkdir()
-    checks = Checks(None, kept, len(bench.encodings), lambda data, name, revision: bench)
+    checks = Checks(None, tmp_path / "cache", N, with_model=True)
     one_of_each = {name.rpartition(" ")[0]: (name, change) for name, change in taken}.values()
     assert [case[0] for case in one_of_each if not refused(scored, place, case, checks)] == []
 

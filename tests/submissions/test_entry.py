@@ -86,7 +86,7 @@ def test_attributions_have_no_code(tmp_path: Path) -> None:
 
 
 def test_a_task_stands_once(tmp_path: Path) -> None:
-    with pytest.raises(FaithbenchError, match="stands twice"):
+    with pytest.raises(FaithbenchError, match="appears twice"):
         read(tmp_path, SCORES + '[[scores]]\ntask = "sst2"\n')
 
 

@@ -80,7 +80,7 @@ def test_links_and_devices_are_refused(folder: Path, tmp_path: Path) -> None:
         files_of(folder)
     (folder / "records").unlink()
     os.mkfifo(folder / "README.md")
-    with pytest.raises(FaithbenchError, match="is no regular file"):
+    with pytest.raises(FaithbenchError, match="is not a regular file"):
         files_of(folder)
 
 
@@ -88,7 +88,7 @@ def test_a_folder_that_is_a_link_or_absent_is_refused(folder: Path, tmp_path: Pa
     (tmp_path / "link").symlink_to(folder)
     with pytest.raises(FaithbenchError, match="is a symbolic link"):
         files_of(tmp_path / "link")
-    with pytest.raises(FaithbenchError, match="is no folder"):
+    with pytest.raises(FaithbenchError, match="is not a folder"):
         files_of(tmp_path / "nobody")
 
 

@@ -82,7 +82,7 @@ def test_both_at_once_are_refused(other: str) -> None:
 
 
 def test_a_folder_that_cannot_be_a_submission_is_refused() -> None:
-    with pytest.raises(FaithbenchError, match="is not one"):
+    with pytest.raises(FaithbenchError, match="is not allowed"):
         touched(["submissions/$(id)/entry.toml"])
 
 

@@ -57,7 +57,7 @@ def test_a_wrong_number_of_scores_is_named(
 def test_examples_must_be_the_tasks_own(tmp_path: Path, encoding) -> None:
     good = {"id": "a", "scores": [1.0] * 8}
     write(tmp_path, [good, {"id": "z", "scores": [1.0]}])
-    with pytest.raises(FaithbenchError, match="has, beside the task's, example 'z'"):
+    with pytest.raises(FaithbenchError, match="has, besides the task's, example 'z'"):
         aligned_scores(tmp_path, make_task(), "tokens", [encoding])
     write(tmp_path, [{"id": "z", "scores": [1.0]}])
     with pytest.raises(FaithbenchError, match="lacks example 'a'"):

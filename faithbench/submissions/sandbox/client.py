@@ -1,4 +1,4 @@
-"""Ask a stranger's explainer for its scores, and take nothing from it but finite numbers."""
+"""Ask an untrusted explainer for its scores, and accept nothing but finite numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
@@ -16,9 +16,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import temporary_folder
 from faithbench.core.schema import describe_error
 from faithbench.core.text import readable
-from faithbench.core.types import Encoding, Progress, Target
-from faithbench.data.dataset import Dataset
-from faithbench.models.model import Model
+from faithbench.core.types import Progress, Target
 from faithbench.models.weights import Located, locate
 from faithbench.submissions.entry import Entry
 from faithbench.submissions.sandbox.confine import Limits
@@ -32,13 +30,21 @@ from faithbench.submissions.sandbox.messages import (
 )
 from faithbench.submissions.sandbox.process import run_isolated
 
-Line = TypeVar("Line", Confined, Ready, Scores, Failed)
+if TYPE_CHECKING:
+    from faithbench.submissions.measure import Setup
+
+
+Message = TypeVar("Message", Confined, Ready, Scores, Failed)
 COMMAND = (sys.executable, "-m", "faithbench.submissions.sandbox.worker")
 
 
 @dataclass
 class Collected:
-    """What has come back so far; `seconds` is from the first line of foreign code to the end."""
+    """The messages that have come back so far, checked one by one.
+
+    `sizes` are the numbers of scores due per example. `started` is the moment before the first
+    line of untrusted code ran; everything before it is the loading of the model.
+    """
 
     sizes: Mapping[str, int]
     seeds: int
@@ -49,7 +55,7 @@ class Collected:
     started: float | None = None
 
     def take(self, line: bytes) -> None:
-        """Take one line, refusing what is not the next thing a worker sends."""
+        """Take one line, refusing any but the message that is due."""
         if line.startswith(b'{"error"'):
             raise FaithbenchError(f"stopped: {readable(_parsed(line, Failed).error, 300)}")
         if self.confined is None:
@@ -61,34 +67,33 @@ class Collected:
         else:
             self._keep(_parsed(line, Scores))
 
-    def _keep(self, given: Scores) -> None:
-        name = readable(given.id, 60)
-        if given.id not in self.sizes:
-            raise FaithbenchError(f"sent scores of an example {name!r}, which nobody asked for")
-        if given.id in self.scores:
+    def _keep(self, message: Scores) -> None:
+        name = readable(message.id, 60)
+        if message.id not in self.sizes:
+            raise FaithbenchError(f"sent scores of an example {name!r}, which was not asked for")
+        if message.id in self.scores:
             raise FaithbenchError(f"sent scores of example {name!r} twice")
-        lengths, wanted = {len(own) for own in given.scores}, self.sizes[given.id]
-        if lengths != {wanted}:
-            found = ", ".join(str(length) for length in sorted(lengths))
+        lengths, expected = {len(scores) for scores in message.scores}, self.sizes[message.id]
+        if lengths != {expected}:
+            counts = ", ".join(str(length) for length in sorted(lengths))
             raise FaithbenchError(
-                f"sent {found} scores for the {wanted} erasable tokens of example {name!r}"
+                f"sent {counts} scores for the {expected} erasable tokens of example {name!r}"
             )
-        known = {len(lists) for lists in self.scores.values()} or {1, self.seeds}
-        if len(given.scores) not in known:
+        # An explainer draws at random or does not: the first example says for all.
+        seeds = {len(lists) for lists in self.scores.values()} or {1, self.seeds}
+        if len(message.scores) not in seeds:
             raise FaithbenchError(
-                f"sent scores under {len(given.scores)} seeds for example {name!r}, "
-                f"where {' or '.join(str(count) for count in sorted(known))} are due"
+                f"sent scores under {len(message.scores)} seeds for example {name!r}, "
+                f"where {' or '.join(str(count) for count in sorted(seeds))} are due"
             )
-        self.scores[given.id] = given.scores
+        self.scores[message.id] = message.scores
         self.progress("waiting for scores", len(self.scores), len(self.sizes))
 
 
 def ask_explainer(
     folder: Path,
     entry: Entry,
-    model: Model,
-    data: Dataset,
-    encodings: Sequence[Encoding],
+    setup: Setup,
     targets: Sequence[Target],
     seeds: Sequence[int],
     limits: Limits,
@@ -96,33 +101,13 @@ def ask_explainer(
     progress: Progress,
 ) -> tuple[dict[str, tuple[tuple[float, ...], ...]], float]:
     """Return each example's scores, one list per seed, and the seconds that they took."""
-    sizes = {e.example.id: int(e.erasable.sum()) for e in encodings}
+    sizes = {e.example.id: int(e.erasable.sum()) for e in setup.encodings}
     collected = Collected(sizes, len(seeds), on_confined, progress)
     with temporary_folder() as home:
-        order = Request(
-            file=str(_copied(folder, home)),
-            explainer=entry.explainer or "",
-            settings=entry.settings,
-            model=model.name,
-            revision=model.revision,
-            labels=model.labels,
-            kind=data.task.kind,
-            evidence=data.task.evidence,
-            weights_sha256=model.weights_sha256,
-            examples=tuple(
-                Question(
-                    id=e.example.id, text=e.example.text, text_b=e.example.text_b, target=target
-                )
-                for e, target in zip(encodings, targets, strict=True)
-            ),
-            seeds=tuple(seeds),
-            readable=tuple(str(path) for path in _of_model(locate(model.name, model.revision))),
-            seconds=limits.seconds,
-            memory_mb=limits.memory_mb,
-            file_mb=limits.file_mb,
-        )
-        path = home / "order.json"
-        path.write_text(order.model_dump_json(), encoding="utf-8")
+        file = _copied(folder, home)
+        request = _request(file, entry, setup, targets, seeds, limits)
+        path = home / "request.json"
+        path.write_text(request.model_dump_json(), encoding="utf-8")
         run_isolated([*COMMAND, str(path)], home, limits, collected.take)
         ended = time.monotonic()
     if missing := len(sizes) - len(collected.scores):
@@ -130,18 +115,54 @@ def ask_explainer(
     return collected.scores, ended - (collected.started or ended)
 
 
-def _parsed(line: bytes, kind: type[Line]) -> Line:
+def _request(
+    file: Path,
+    entry: Entry,
+    setup: Setup,
+    targets: Sequence[Target],
+    seeds: Sequence[int],
+    limits: Limits,
+) -> Request:
+    model, task = setup.model, setup.data.task
+    questions = tuple(
+        Question(id=e.example.id, text=e.example.text, text_b=e.example.text_b, target=target)
+        for e, target in zip(setup.encodings, targets, strict=True)
+    )
+    located = locate(model.name, model.revision)
+    return Request(
+        file=str(file),
+        explainer=entry.explainer or "",
+        settings=entry.settings,
+        model=model.name,
+        revision=model.revision,
+        labels=model.labels,
+        kind=task.kind,
+        evidence=task.evidence,
+        weights_sha256=model.weights_sha256,
+        examples=questions,
+        seeds=tuple(seeds),
+        readable=tuple(str(path) for path in _files_of_model(located)),
+        seconds=limits.seconds,
+        memory_mb=limits.memory_mb,
+        file_mb=limits.file_mb,
+    )
+
+
+def _parsed(line: bytes, message: type[Message]) -> Message:
     try:
-        return kind.model_validate_json(line, strict=True)
+        return message.model_validate_json(line, strict=True)
     except ValidationError as error:
         raise FaithbenchError(
-            f"sent a line that is not one of scores ({readable(describe_error(error))}); "
-            "scores are finite numbers, and only numbers come back"
+            f"sent a line that is not a valid message ({readable(describe_error(error))}); "
+            "scores must be finite numbers"
         ) from error
 
 
 def _copied(folder: Path, home: Path) -> Path:
-    """Copy the explainer and its data: byte code that lies beside it stays where it is."""
+    """Copy the explainer and its data, and nothing else.
+
+    Byte code next to it could be of other code than the file that was reviewed.
+    """
     copy = home / "submission"
     copy.mkdir()
     shutil.copyfile(folder / "explainer.py", copy / "explainer.py")
@@ -150,10 +171,13 @@ def _copied(folder: Path, home: Path) -> Path:
     return copy / "explainer.py"
 
 
-def _of_model(found: Located) -> list[Path]:
-    """List what a worker must read of a model, without data that may lie beside it."""
+def _files_of_model(located: Located) -> list[Path]:
+    """List the files of a model for a worker to read, without data that may lie next to them."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    folders = [folder for folder in (found.folder, found.adapter) if folder is not None]
+    folders = [folder for folder in (located.folder, located.adapter) if folder is not None]
     files = [path for folder in folders for path in folder.iterdir() if ".jsonl" not in path.name]
-    return files if found.folder else [*files, Path(HF_HUB_CACHE)]
+    if located.folder is not None:
+        return files
+    # A model of the hub is read from the cache, which holds data sets with their labels, too.
+    return [*files, *Path(HF_HUB_CACHE).glob("models--*")]

@@ -1,4 +1,4 @@
-"""A process confines itself before it runs a stranger's code, and tries what still works.
+"""A process confines itself before it runs untrusted code, and tries what still works.
 
 Nothing here loads torch, nor anything else that starts a thread: restrictions hold for the
 thread that asks for them and for those it starts later.
@@ -7,29 +7,38 @@ thread that asks for them and for those it starts later.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import signal
 import socket
 import struct
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from faithbench.submissions.sandbox.landlock import restrict_files
+from faithbench.submissions.sandbox.messages import Confined
 from faithbench.submissions.sandbox.seccomp import refuse_calls
 
 MB = 1 << 20
 _PACKAGE = Path(__file__).parents[2]
-# Not for foreign code: labels and rationales. `data` itself is let in file by file.
-_DATA = ("bundled", "data", "_tasks")
-_DIE_WITH_PARENT, _CAPABILITIES = 1, 0x20080522
+# Labels and rationales, and in a wheel the task files: an explainer must not see what it is
+# measured against. A bundled model lies there too; its files are passed in one by one.
+_HIDDEN = (_PACKAGE / "data" / "bundled", _PACKAGE / "_tasks")
+# Where an interpreter and its libraries look; a path that does not exist is skipped.
+_SYSTEM = (
+    sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/System", "/Library",
+    "/etc/ld.so.cache", "/etc/localtime", "/proc/self", "/proc/cpuinfo", "/proc/meminfo",
+    "/proc/stat", "/proc/sys/vm/overcommit_memory", "/sys/devices/system", "/sys/fs/cgroup",
+    "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
+)  # fmt: skip
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2): no orphan outlives a killed faithbench
+_CAPABILITY_VERSION = 0x20080522  # _LINUX_CAPABILITY_VERSION_3 of capset(2): 64 bits of each
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a stranger's code may use: time, memory, bytes to send, to print and per file."""
+    """What untrusted code may use: time, memory, MB to send, to print and to write per file."""
 
     seconds: int = 600
     memory_mb: int = 4096
@@ -38,31 +47,22 @@ class Limits:
     file_mb: int = 64
 
 
-@dataclass(frozen=True)
-class Enforced:
-    """What was tried and is refused here, and what is not, in words."""
-
-    holds: tuple[str, ...]
-    missing: tuple[str, ...]
-
-
-def confine(limits: Limits, readable: Iterable[Path], writable: Path) -> Enforced:
-    """Confine this process for good, and say what of it holds.
+def confine(limits: Limits, readable: Iterable[Path], writable: Path) -> Confined:
+    """Confine this process for good, and return what holds and what does not.
 
     It may read the interpreter, this package without its data, and what is `readable`.
     """
     if sys.platform == "win32":
-        raise OSError("code of others runs on Linux and macOS only")
+        raise OSError("untrusted code runs on Linux and macOS only")
     memory = _limit_resources(limits)
-    folders = [_PACKAGE, _PACKAGE / "data"]
-    code = [path for folder in folders for path in folder.iterdir() if path.name not in _DATA]
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         _drop_capabilities(libc)
-    seen = [*readable, *code, *(Path(path) for path in _SYSTEM)]
-    restrict_files(seen, [writable, Path("/dev/null")], folders)
+    code, listed = paths_without([_PACKAGE, *map(Path, _SYSTEM)], _HIDDEN)
+    restrict_files([*readable, *code], [writable, Path("/dev/null")], listed)
     refuse_calls()
+    # What was asked for may not hold on this kernel, so each promise is tried.
     trials = {
         f"memory {limits.memory_mb / 1024:g} GB": memory,
         "no network": _refused(_connect),
@@ -70,49 +70,68 @@ def confine(limits: Limits, readable: Iterable[Path], writable: Path) -> Enforce
         "writes only in a temporary folder": _refused(lambda: _write(writable.parent)),
         "reads only code, model and its own folder": _refused(lambda: _read("/etc/passwd")),
     }
-    return Enforced(
-        (f"{limits.seconds} s", *(said for said, held in trials.items() if held)),
-        tuple(said for said, held in trials.items() if not held),
+    return Confined(
+        holds=(f"{limits.seconds} s", *(promise for promise, held in trials.items() if held)),
+        missing=tuple(promise for promise, held in trials.items() if not held),
     )
 
 
-# Where an interpreter and its libraries look; what is not there is passed over.
-_SYSTEM = (
-    sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/System", "/Library",
-    "/etc/ld.so.cache", "/etc/localtime", "/proc/self", "/proc/cpuinfo", "/proc/meminfo",
-    "/proc/stat", "/proc/sys/vm/overcommit_memory", "/sys/devices/system", "/sys/fs/cgroup",
-    "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
-)  # fmt: skip
+def paths_without(paths: Iterable[Path], hidden: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Return paths that cover the given ones except what is hidden, and folders to be listed.
+
+    Landlock cannot take out what lies below a readable folder. So a folder that something hidden
+    lies in (site-packages, if faithbench is installed there) is replaced by its entries; imports
+    still list it. Links are followed first: `lib64` is often one to `lib`.
+    """
+    secrets = [Path(os.path.realpath(path)) for path in hidden]
+    pending = [Path(os.path.realpath(path)) for path in paths]
+    readable, listed = set[Path](), set[Path]()
+    while pending:
+        path = pending.pop()
+        if path in listed or any(path.is_relative_to(secret) for secret in secrets):
+            continue
+        if any(secret.is_relative_to(path) for secret in secrets):
+            listed.add(path)
+            pending += [Path(os.path.realpath(entry)) for entry in path.iterdir()]
+        else:
+            readable.add(path)
+    return sorted(readable), sorted(listed)
 
 
 def _limit_resources(limits: Limits) -> bool:
-    """Set the limits that every process has; True if that of memory was taken."""
+    """Set the limits that every process has; return whether that of memory was taken."""
     import resource
 
     memory = limits.memory_mb * MB
     cores = os.cpu_count() or 1
-    wanted = {
+    most = {
+        # A crash would else write the whole memory to the disk.
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits.file_mb * MB,
-        # A backstop only: the parent looks at the clock.
+        # Counts the time of all threads. A backstop only: the parent watches the clock.
         resource.RLIMIT_CPU: limits.seconds * cores,
+        # Of address space, since Linux enforces none of resident memory (RLIMIT_RSS).
         resource.RLIMIT_AS: memory,
     }
-    for kind, most in wanted.items():
+    for limit, value in most.items():
         try:
-            resource.setrlimit(kind, (most, most))
+            # Hard and soft alike: a hard limit cannot be raised again.
+            resource.setrlimit(limit, (value, value))
         except (OSError, ValueError):  # macOS takes no limit on memory
             continue
     return resource.getrlimit(resource.RLIMIT_AS)[1] == memory
 
 
 def _drop_capabilities(libc: ctypes.CDLL) -> None:
-    """Give up what root may do beyond its own files; for others this changes nothing."""
-    header, none = struct.pack("Ii", _CAPABILITIES, 0), bytes(24)
+    """Give up what root may do beyond its own files; for other users this changes nothing."""
+    # The header names the version and this process (0). The data are two times three 32-bit
+    # sets (effective, permitted, inheritable), all empty.
+    header, none = struct.pack("Ii", _CAPABILITY_VERSION, 0), bytes(24)
     libc.capset(ctypes.create_string_buffer(header), ctypes.create_string_buffer(none))
 
 
 def _refused(attempt: Callable[[], None]) -> bool:
+    """Return whether an attempt is forbidden; one that fails otherwise proves nothing."""
     try:
         attempt()
     except PermissionError:
@@ -143,6 +162,6 @@ def _read(path: str) -> None:
     Path(path).read_bytes()
 
 
-if __name__ == "__main__":  # says what holds here, and ends
-    _found = confine(Limits(), [], Path.cwd())
-    os.write(int(sys.argv[1]), json.dumps(asdict(_found)).encode() + b"\n")
+if __name__ == "__main__":  # `faithbench doctor` asks what holds on this machine
+    _confined = confine(Limits(), [], Path.cwd())
+    os.write(int(sys.argv[1]), _confined.model_dump_json().encode() + b"\n")

@@ -1,4 +1,4 @@
-"""What the process of a stranger's explainer is told, and what it answers: closed, as JSON."""
+"""Messages between faithbench and the process of an untrusted explainer: closed, as JSON."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from faithbench.core.schema import Facts
-from faithbench.core.types import Evidence
 
 Score = Annotated[float, Field(ge=-1e30, le=1e30)]
 """A score; larger ones would overflow where they are added."""
+Evidence = Literal["text", "text_b", "both"]
+"""Not that of core.types: it loads numpy, whose threads a worker could no longer confine."""
 
 
 class Question(Facts):
-    """One example to explain. Its label and its rationale are nobody's business there."""
+    """One example to explain, without its label and rationale: the worker must not see them."""
 
     id: str
     text: str
@@ -25,7 +26,7 @@ class Question(Facts):
 class Request(Facts):
     """All that a worker needs: the explainer, the model, the examples, and its limits.
 
-    An explainer that draws at random is asked once under each of `seeds`, others under the first.
+    An explainer that draws at random runs once under each of `seeds`, others under the first.
     """
 
     file: str
@@ -46,14 +47,17 @@ class Request(Facts):
 
 
 class Confined(Facts):
-    """The first answer, before any of the stranger's code runs: what is enforced."""
+    """The first answer, before any untrusted code runs: limits that hold here, and that do not.
+
+    Both are in words, for people to read.
+    """
 
     holds: tuple[str, ...]
     missing: tuple[str, ...]
 
 
 class Ready(Facts):
-    """The second answer: the model is there, and the stranger's code comes next."""
+    """The second answer: the model is loaded, and the untrusted code comes next."""
 
     ready: Literal[True]
 

@@ -1,4 +1,4 @@
-"""A stranger's code in a process of its own: what it sends is read with a clock and a scale."""
+"""Run untrusted code in a subprocess, with limits on its time and its output."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import faithbench
@@ -19,17 +20,19 @@ from faithbench.core.text import readable
 from faithbench.submissions.sandbox.confine import MB, Limits
 from faithbench.submissions.sandbox.messages import Confined
 
-_KEPT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "HF_HOME", "HF_HUB_CACHE", "LANG", "LC_ALL")
-_GRACE = 2  # seconds to end, once nothing more can be sent
+# Settings that a worker shares: threads, the cache of models, and the language of messages.
+_INHERITED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "HF_HOME", "HF_HUB_CACHE", "LANG", "LC_ALL")
+_GRACE = 2  # seconds to end in, after both pipes were closed
 
 
 def run_isolated(
     command: Sequence[str], home: Path, limits: Limits, on_line: Callable[[bytes], None]
 ) -> None:
-    """Run a command until it ends; its lines come through the descriptor it is given last.
+    """Run a command until it ends, and pass each line that it sends to `on_line`.
 
-    Raises if it takes, sends or prints too much, or ends badly, or if `on_line` does; in any
-    case nothing of it is left running.
+    Its last argument is the descriptor to send through: what the code prints cannot be mistaken
+    for it. Raises if the command takes, sends or prints too much, if it ends badly, or if
+    `on_line` raises. In any case nothing of it is left running.
     """
     receive, send = os.pipe()
     process = subprocess.Popen(
@@ -40,75 +43,96 @@ def run_isolated(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         pass_fds=(send,),
+        # A group of its own, so that whatever it starts can be ended with it.
         start_new_session=True,
     )
-    os.close(send)
+    os.close(send)  # else the pipe would stay open when the process ends
     assert process.stdout is not None  # it was asked for
+    sent, printed = _Sent(limits.sent_mb, on_line), _Printed(limits.printed_mb)
+    pipes = {receive: sent.take, process.stdout.fileno(): printed.take}
     try:
-        printed = _listen(process, receive, process.stdout.fileno(), limits, on_line)
+        _listen(process, pipes, limits.seconds)
         code = process.wait(timeout=_GRACE)
     except subprocess.TimeoutExpired:
         raise FaithbenchError(
-            "closed its line but went on running, and was stopped; an explainer returns"
+            "closed its pipes but went on running, and was stopped; an explainer must return"
         ) from None
     finally:
         _end(process)
         process.stdout.close()
         os.close(receive)
     if code:
-        raise FaithbenchError(_ending(code, printed))
+        raise FaithbenchError(_ending(code, printed.tail))
+
+
+@dataclass
+class _Sent:
+    """Cuts what a process sends into lines, up to a number of MB."""
+
+    most_mb: int
+    on_line: Callable[[bytes], None]
+    size: int = 0
+    line: bytearray = field(default_factory=bytearray)
+
+    def take(self, data: bytes) -> None:
+        self.size += len(data)
+        if self.size > self.most_mb * MB:
+            raise FaithbenchError(
+                f"sent more than {self.most_mb} MB and was stopped; an explainer returns one "
+                "score per token"
+            )
+        # A read ends anywhere: what follows the last newline waits for the next read.
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            self.on_line(bytes(self.line + end))
+            self.line.clear()
+        self.line += rest
+
+
+@dataclass
+class _Printed:
+    """Keeps the end of what a process prints, up to a number of MB, to explain a failure."""
+
+    most_mb: int
+    size: int = 0
+    tail: bytes = b""
+
+    def take(self, data: bytes) -> None:
+        self.size += len(data)
+        if self.size > self.most_mb * MB:
+            raise FaithbenchError(
+                f"printed more than {self.most_mb} MB and was stopped; an explainer must not print"
+            )
+        self.tail = (self.tail + data)[-500:]
 
 
 def _listen(
-    process: subprocess.Popen[bytes],
-    receive: int,
-    prints: int,
-    limits: Limits,
-    on_line: Callable[[bytes], None],
-) -> bytes:
-    """Read both pipes to their ends, within the limits; return the end of what was printed."""
-    deadline = time.monotonic() + limits.seconds
-    sizes, line, tail = {receive: 0, prints: 0}, bytearray(), b""
+    process: subprocess.Popen[bytes], pipes: Mapping[int, Callable[[bytes], None]], seconds: int
+) -> None:
+    """Read pipes to their ends, in at most some seconds, and pass on what comes."""
+    deadline = time.monotonic() + seconds
     with selectors.DefaultSelector() as selector:
-        selector.register(receive, selectors.EVENT_READ)
-        selector.register(prints, selectors.EVENT_READ)
+        for descriptor, take in pipes.items():
+            selector.register(descriptor, selectors.EVENT_READ, take)
         while selector.get_map():
             if time.monotonic() > deadline:
                 raise FaithbenchError(
-                    f"took longer than {limits.seconds} s and was stopped; make it faster, or "
-                    "give it more --seconds"
+                    f"took longer than {seconds} s and was stopped; make it faster, or give it "
+                    "more --seconds"
                 )
+            # Not until the deadline: a process can end while a child of it holds a pipe open.
             ready = selector.select(timeout=0.2)
             if not ready and process.poll() is not None:
-                break  # somebody it started still holds a pipe
+                return
             for key, _ in ready:
-                data = os.read(key.fd, 1 << 16)
-                if not data:
+                if data := os.read(key.fd, 1 << 16):
+                    key.data(data)
+                else:
                     selector.unregister(key.fd)
-                sizes[key.fd] += len(data)
-                if key.fd == prints:
-                    tail = (tail + data)[-500:]
-                    if sizes[prints] > limits.printed_mb * MB:
-                        raise FaithbenchError(
-                            f"printed more than {limits.printed_mb} MB and was stopped; "
-                            "an explainer prints nothing"
-                        )
-                    continue
-                if sizes[receive] > limits.sent_mb * MB:
-                    raise FaithbenchError(
-                        f"sent more than {limits.sent_mb} MB and was stopped; an explainer "
-                        "returns one score per token"
-                    )
-                *whole, rest = data.split(b"\n")
-                for part in whole:
-                    on_line(bytes(line + part))
-                    line.clear()
-                line += rest
-    return tail
 
 
 def enforced_here() -> Confined:
-    """Let a process confine itself, and say what holds on this machine."""
+    """Return which limits hold on this machine, as a process finds that confines itself."""
     lines: list[bytes] = []
     with temporary_folder() as home:
         command = (sys.executable, "-m", "faithbench.submissions.sandbox.confine")
@@ -117,25 +141,27 @@ def enforced_here() -> Confined:
 
 
 def _ending(code: int, printed: bytes) -> str:
-    """Say how a process ended."""
+    """Describe in one line how a process failed: exit code or signal, and its last output."""
     last = readable(printed.decode(errors="replace")[-200:])
-    said = f"; it last printed: {last}" if last else "; it printed nothing"
-    if code > 0:
-        return f"ended with exit code {code} before it had sent all scores{said}"
-    return f"was ended by a signal ({signal.strsignal(-code)}) before it had sent all scores{said}"
+    output = f"it last printed: {last}" if last else "it printed nothing"
+    # A negative code is the number of the signal that ended the process.
+    signalled = f"was ended by a signal ({signal.strsignal(-code)})"
+    ending = signalled if code < 0 else f"ended with exit code {code}"
+    return f"{ending} before it had sent all scores; {output}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all that it started in its session."""
-    with suppress(ProcessLookupError, PermissionError):  # it has ended by itself
+    """Kill a process with all that it started in its group."""
+    with suppress(ProcessLookupError, PermissionError):  # already ended
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Return an environment that says nothing of this machine, nor holds any secret."""
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    """Return an environment without secrets, and with the temporary folder as home."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    # Named, since with another HOME the libraries would look for models elsewhere.
     cache = Path.home() / ".cache" / "huggingface"
     return {
         "PATH": "/usr/bin:/bin",
@@ -143,7 +169,7 @@ def _environment(home: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
         "HF_HOME": str(cache),
-        **kept,
+        **inherited,
         "HOME": str(home),
         "TMPDIR": str(home),
         "XDG_CACHE_HOME": str(home),

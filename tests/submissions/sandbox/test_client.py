@@ -50,11 +50,11 @@ def test_three_seeds_are_three_lists(collected: Collected) -> None:
         (b'{"id": "a", "scores": [[1.0]], "aopc": 1.0}', "unknown key 'aopc'"),
         (b'{"id": "a", "scores": [[1.0]]}', "sent 1 scores for the 2 erasable tokens of .*'a'"),
         (b'{"id": "a", "scores": [[1.0, 2.0], [1.0]]}', "sent 1, 2 scores"),
-        (b'{"id": "c", "scores": [[1.0]]}', "'c', which nobody asked for"),
+        (b'{"id": "c", "scores": [[1.0]]}', "'c', which was not asked for"),
         (b'{"id": "a", "scores": [[1.0, 2.0], [1.0, 2.0]]}', "under 2 seeds"),
-        (b"\x80\x04\x95\x10\x00pickle", "not one of scores"),
-        (b"[" * 100_000, "not one of scores"),
-        (b"", "not one of scores"),
+        (b"\x80\x04\x95\x10\x00pickle", "not a valid message"),
+        (b"[" * 100_000, "not a valid message"),
+        (b"", "not a valid message"),
         (b'{"error": "boom \\u001b[31m\\nx"}', r"stopped: boom \[31m x$"),
     ],
 )
@@ -74,5 +74,5 @@ def test_an_example_has_its_scores_once(collected: Collected) -> None:
 
 def test_scores_cannot_come_first() -> None:
     made = Collected({"a": 1}, 3, lambda confined: None, lambda *_: None)
-    with pytest.raises(FaithbenchError, match="not one of scores"):
+    with pytest.raises(FaithbenchError, match="not a valid message"):
         made.take(line("a", [1.0]))
