@@ -1,9 +1,7 @@
 """Conformance checks that every built-in explainer passes, offered to plugin authors.
 
-from faithbench.testing import check_explainer
-
-def test_mine():
-    check_explainer(MyExplainer())
+They raise AssertionError, so that they read well in a test: each message says what was expected,
+what was found, and how to fix it.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,8 @@ import torch
 
 from faithbench.core.types import Batch, Example
 from faithbench.explainers.protocol import Explainer
+from faithbench.explainers.registry import Plugin, plugins_of_file
+from faithbench.explainers.selection import explainer_class
 from faithbench.models.encoding import collate, encode
 from faithbench.models.model import Model
 from faithbench.models.session import Session
@@ -33,13 +34,33 @@ SINGLES = (
 PAIRS = (("the film is good", "a plot is dull"), ("good plot", "not a very good film"))
 
 
+def check_file(
+    path: str | Path, architectures: Sequence[str] = ARCHITECTURES, longest: bool = True
+) -> None:
+    """Check every explainer that a plugin file registers; a file without one is an error."""
+    for plugin in plugins_of_file(Path(path).resolve()):
+        check_explainer(_with_defaults(plugin), architectures, longest)
+
+
+def _with_defaults(plugin: Plugin) -> Explainer:
+    """Make an explainer with the default of every setting."""
+    try:
+        explainer: Explainer = explainer_class(plugin)()
+    except TypeError as error:
+        raise AssertionError(
+            f"explainer {plugin.name!r} cannot be made without settings ({error}); "
+            "give every field a default"
+        ) from error
+    return explainer
+
+
 def check_explainer(
     explainer: Explainer, architectures: Sequence[str] = ARCHITECTURES, longest: bool = True
 ) -> None:
-    """Raise AssertionError, naming what is wrong, unless an explainer keeps the rules.
+    """Raise AssertionError unless an explainer conforms on tiny models of these architectures.
 
-    `longest` also tries the longest input the model takes; leave it out for an explainer
-    that is made for short inputs.
+    With `longest` it is also run on the longest input that the model takes; pass False for an
+    explainer that is made for short inputs.
     """
     check_settings(explainer)
     for architecture in architectures:
@@ -50,18 +71,34 @@ def check_explainer(
 
 
 def check_settings(explainer: Explainer) -> None:
-    """Check that settings are plain values with defaults that survive JSON."""
-    kind = type(explainer)
-    assert is_dataclass(explainer), f"{kind.__name__} is not a dataclass"
-    assert kind.__dataclass_params__.frozen, f"{kind.__name__} is not frozen"
-    settings: dict[str, Any] = asdict(explainer)
-    again = json.loads(json.dumps(settings))
-    assert again == settings, f"settings of {kind.__name__} do not survive JSON"
-    kind()  # every field has a default
-    plain = (bool, int, float, str)
+    """Check that settings are plain values, all with defaults, that survive JSON."""
+    cls = type(explainer)
+    name = cls.__name__
+    assert is_dataclass(explainer), (
+        f"{name} is not a dataclass, so its settings are unknown; put @dataclass(frozen=True) "
+        "above the class"
+    )
+    assert cls.__dataclass_params__.frozen, (
+        f"{name} can be changed while it runs; write @dataclass(frozen=True) above the class"
+    )
     for field in fields(explainer):
         value = getattr(explainer, field.name)
-        assert isinstance(value, plain), f"setting {field.name} is a {type(value).__name__}"
+        assert isinstance(value, bool | int | float | str), (
+            f"setting {field.name!r} of {name} is a {type(value).__name__}, expected bool, int, "
+            "float or str; encode it as one of these"
+        )
+    settings: dict[str, Any] = asdict(explainer)
+    again = json.loads(json.dumps(settings))
+    assert again == settings, (
+        f"settings of {name} change when they are stored as JSON, from {settings} to {again}; "
+        "use finite numbers"
+    )
+    try:
+        cls()
+    except TypeError as error:
+        raise AssertionError(
+            f"{name} cannot be made without settings ({error}); give every field a default"
+        ) from error
 
 
 def _check_model(explainer: Explainer, model: Model, longest: bool) -> None:
@@ -73,7 +110,10 @@ def _check_model(explainer: Explainer, model: Model, longest: bool) -> None:
         _check_scores(explainer, model, [Example("longest", words, 0)])
     after = _state(model)
     for key, value in before.items():
-        assert _same(value, after[key]), f"{_name(explainer, model)} changed the model's {key}"
+        assert _same(value, after[key]), (
+            f"{_name(explainer, model)} changed the model's {key}; leave the model as it was: put "
+            "hooks and patches in a `with` block that undoes them"
+        )
 
 
 def _check_scores(
@@ -83,16 +123,28 @@ def _check_scores(
     batch = batch_of(model, examples, evidence)
     scores, again = _explained(explainer, model, batch), _explained(explainer, model, batch)
     name = _name(explainer, model)
-    assert scores.shape == batch.ids.shape, f"{name}: scores of shape {tuple(scores.shape)}"
-    real = scores[batch.erasable]
-    assert torch.isfinite(real).all(), f"{name}: a score is not finite"
-    assert torch.equal(real, again[batch.erasable]), f"{name}: same seed, other scores"
+    assert scores.shape == batch.ids.shape, (
+        f"{name}: found scores of shape {tuple(scores.shape)}, expected "
+        f"{tuple(batch.ids.shape)}; return one score per token of each example, special tokens "
+        "and padding included"
+    )
+    counted = scores[batch.erasable]
+    assert torch.isfinite(counted).all(), (
+        f"{name}: a score is not finite; check divisions by 0 and logarithms"
+    )
+    assert torch.equal(counted, again[batch.erasable]), (
+        f"{name}: two calls with the same seeds gave other scores; draw from a generator that is "
+        "seeded by batch.seeds"
+    )
     for row, example in enumerate(examples):
-        one = batch_of(model, [example], evidence, start=row)
-        single = _explained(explainer, model, one)[0][one.erasable[0]]
+        alone = batch_of(model, [example], evidence, start=row)
+        single = _explained(explainer, model, alone)[0][alone.erasable[0]]
         together = scores[row][batch.erasable[row]]
-        apart = (single - together).abs().max() / single.abs().max().clamp(min=1e-12)
-        assert apart < 1e-6, f"{name}: {example.id} alone differs from its batch by {apart:.1e}"
+        difference = (single - together).abs().max() / single.abs().max().clamp(min=1e-12)
+        assert difference < 1e-6, (
+            f"{name}: the scores of example {example.id!r} alone differ from those in a batch by "
+            f"{difference:.1e} of the largest; neither padding nor other examples may change them"
+        )
 
 
 def batch_of(
@@ -105,8 +157,8 @@ def batch_of(
         targets: Any = [(start + i) % len(model.labels) for i in range(len(examples))]
     else:
         # The last two tokens of the text: in a causal model, earlier ones do not read the rest.
-        ends = [np.flatnonzero(encoding.erasable)[-2:].tolist() for encoding in encodings]
-        targets = [(places[0], places[-1]) for places in ends]
+        last = [np.flatnonzero(encoding.erasable)[-2:].tolist() for encoding in encodings]
+        targets = [(indices[0], indices[-1]) for indices in last]
     return collate(model, encodings, targets, seeds)
 
 
@@ -124,7 +176,10 @@ def _name(explainer: Explainer, model: Model) -> str:
 
 
 def _state(model: Model) -> dict[str, Any]:
-    """Take down everything an explainer could have changed."""
+    """Return everything that an explainer could change in a model, to compare it afterwards.
+
+    Logits and the gradient at the input also show what no list names: patched functions, say.
+    """
     network = model.network
     probe = batch_of(model, [Example("probe", "the film is not good", 0)])
     with torch.enable_grad():

@@ -22,7 +22,7 @@ PIECES = ("##ly", "##s", "##ing", ".", ",", "'")
 
 @cache
 def tiny_tokenizer() -> PreTrainedTokenizerBase:
-    """Return a tokenizer with word pieces: `good` is whole, `goodly` is good + ##ly."""
+    """Return a tokenizer with word pieces: `good` is one token, `goodly` is good + ##ly."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -55,16 +55,20 @@ def tiny_model(
     *,
     qa: bool = False,
 ) -> Model:
-    """Build a random classifier, or question-answering model, whose biases are not trivial."""
+    """Build a random classifier, or question-answering model, in double precision.
+
+    The same arguments give the same weights.
+    """
     from transformers import AutoModelForQuestionAnswering, AutoModelForSequenceClassification
 
     if architecture not in ARCHITECTURES:
         raise unknown("architecture", architecture, ARCHITECTURES)
     tokenizer = tiny_tokenizer()
-    kind: Any = AutoModelForQuestionAnswering if qa else AutoModelForSequenceClassification
+    auto: Any = AutoModelForQuestionAnswering if qa else AutoModelForSequenceClassification
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        network = kind.from_config(_config(architecture, classes, len(tokenizer)))
+        network = auto.from_config(_config(architecture, classes, len(tokenizer)))
+        # Biases start at 0 and norms at 1, where a wrong rule for them would not show.
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -98,10 +102,10 @@ def _config(architecture: str, classes: int, vocabulary: int) -> Any:
         )
     if architecture in ("electra", "albert"):
         encoder["embedding_size"] = 16
-    kinds: dict[str, Any] = {
+    configs: dict[str, Any] = {
         "bert": transformers.BertConfig,
         "roberta": transformers.RobertaConfig,
         "electra": transformers.ElectraConfig,
         "albert": transformers.AlbertConfig,
     }
-    return kinds[architecture](**encoder)
+    return configs[architecture](**encoder)

@@ -144,9 +144,10 @@ def _ending(code: int, printed: bytes) -> str:
     """Describe in one line how a process failed: exit code or signal, and its last output."""
     last = readable(printed.decode(errors="replace")[-200:])
     output = f"it last printed: {last}" if last else "it printed nothing"
-    # A negative code is the number of the signal that ended the process.
-    signalled = f"was ended by a signal ({signal.strsignal(-code)})"
-    ending = signalled if code < 0 else f"ended with exit code {code}"
+    if code > 0:
+        ending = f"ended with exit code {code}"
+    else:  # minus the number of a signal
+        ending = f"was ended by a signal ({signal.strsignal(-code)})"
     return f"{ending} before it had sent all scores; {output}"
 
 

@@ -62,7 +62,7 @@ def test_a_hanging_process_is_stopped() -> None:
     assert time.monotonic() - start < 20
 
 
-def test_one_that_closes_its_line_and_goes_on_is_stopped() -> None:
+def test_one_that_closes_its_pipes_and_goes_on_is_stopped() -> None:
     code = "import time\nfor fd in (1, 2, line): os.close(fd)\ntime.sleep(60)"
     assert "went on running" in failure(code, confined=False)
 
