@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ from faithbench.explainers.registry import plugins_of_file
 from faithbench.submissions.check import Checks, check_submission
 from faithbench.submissions.scaffold import new_submission
 from faithbench.submissions.score_files import read_scores
-from faithbench.testing.conformance import check_explainer
+from faithbench.testing import conformance
+from faithbench.testing.conformance import check_file
 
 
 @pytest.mark.parametrize("kind", ["plugin", "attributions"])
@@ -20,12 +22,23 @@ def test_a_new_submission_passes_its_check(tmp_path: Path, kind: str) -> None:
     assert check_submission(folder, Checks(None, tmp_path)).faults == ()
 
 
-def test_its_explainer_is_short_and_keeps_the_rules(tmp_path: Path) -> None:
+def test_its_explainer_is_short_and_conforms(tmp_path: Path) -> None:
     path = new_submission(tmp_path, "my-x", "plugin") / "explainer.py"
     assert len(path.read_text().splitlines()) < 25
     (plugin,) = plugins_of_file(path)
     assert plugin.name == "my-x"
-    check_explainer(plugin.load()(), ["bert"])
+    check_file(path, ["bert"])
+
+
+def test_its_test_checks_its_explainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = new_submission(tmp_path, "my-x", "plugin")
+    checked = []
+    monkeypatch.setattr(conformance, "check_file", checked.append)
+    path = folder / "test_explainer.py"
+    scope: dict[str, Any] = {"__file__": str(path)}
+    exec(path.read_text(), scope)
+    scope["test_conformance"]()
+    assert checked == [folder / "explainer.py"]
 
 
 def test_its_attributions_are_the_lengths_of_words(tmp_path: Path) -> None:

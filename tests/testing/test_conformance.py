@@ -1,15 +1,19 @@
-"""The conformance suite: every built-in keeps it, and each kind of fault is caught."""
+"""The conformance suite: every built-in passes it, and each kind of fault is caught."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
 
+from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.registry import EXPLAINERS
 from faithbench.explainers.selection import find_explainers
-from faithbench.testing.conformance import check_explainer
+from faithbench.testing.conformance import check_explainer, check_file
 
 # Settings that make the samplers quick; the rules do not depend on them.
 QUICK = {
@@ -24,9 +28,9 @@ QUICK = {
 
 
 @pytest.mark.parametrize("name", EXPLAINERS)
-def test_every_built_in_keeps_the_rules(name: str) -> None:
-    (chosen,) = find_explainers(QUICK.get(name, name))
-    check_explainer(chosen.explainer)
+def test_every_built_in_conforms(name: str) -> None:
+    (selected,) = find_explainers(QUICK.get(name, name))
+    check_explainer(selected.explainer)
 
 
 @dataclass(frozen=True)
@@ -57,14 +61,14 @@ class Faulty:
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("shape", "scores of shape"),
-        ("nan", "not finite"),
-        ("random", "same seed, other scores"),
-        ("batch", "alone differs"),
-        ("hook", "hooks"),
-        ("train", "mode"),
-        ("weights", "parameters"),
-        ("grad", "requires_grad"),
+        ("shape", r"found scores of shape \(4, 12\), expected \(4, 13\); return one score per"),
+        ("nan", "on tiny-bert: a score is not finite; check divisions by 0"),
+        ("random", "two calls with the same seeds gave other scores; draw from a generator"),
+        ("batch", "the scores of example 'e0' alone differ from those in a batch by"),
+        ("hook", "changed the model's hooks; leave the model as it was"),
+        ("train", "changed the model's mode"),
+        ("weights", "changed the model's parameters"),
+        ("grad", "changed the model's requires_grad"),
     ],
 )
 def test_each_fault_is_caught(fault: str, message: str) -> None:
@@ -76,13 +80,103 @@ def test_a_faultless_one_passes() -> None:
     check_explainer(Faulty(), architectures=("bert",))
 
 
-def test_settings_must_be_plain() -> None:
-    @dataclass(frozen=True)
-    class Odd:
-        sizes: tuple[int, ...] = (1, 2)
+class Constant:
+    def __call__(self, session, batch):
+        return batch.ids.double()
 
-        def __call__(self, session, batch):
-            return batch.ids.double()
 
-    with pytest.raises(AssertionError, match="survive JSON"):
-        check_explainer(Odd())
+@dataclass(frozen=True)
+class WithTuple(Constant):
+    sizes: tuple[int, ...] = (1, 2)
+
+
+@dataclass(frozen=True)
+class WithNan(Constant):
+    scale: float = float("nan")
+
+
+@dataclass(frozen=True)
+class WithoutDefault(Constant):
+    scale: float
+
+
+@dataclass
+class Mutable(Constant):
+    scale: float = 1.0
+
+
+@pytest.mark.parametrize(
+    ("explainer", "message"),
+    [
+        (WithTuple(), "setting 'sizes' of WithTuple is a tuple, expected bool, int, float or str"),
+        (WithNan(), "settings of WithNan change when they are stored as JSON"),
+        (WithoutDefault(2.0), "cannot be made without settings .* give every field a default"),
+        (Mutable(), r"write @dataclass\(frozen=True\) above the class"),
+        (Constant(), "Constant is not a dataclass"),
+    ],
+)
+def test_settings_must_be_plain(explainer: object, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_explainer(explainer)
+
+
+PLUGIN = """
+from dataclasses import dataclass
+from faithbench import explainer
+
+@explainer("position")
+@dataclass(frozen=True)
+class Position:
+    scale: float = 1.0
+    def __call__(self, session, batch):
+        return self.scale * batch.ids.double()
+"""
+
+
+def test_every_explainer_of_a_file_is_checked(tmp_path: Path) -> None:
+    path = tmp_path / "two.py"
+    second = PLUGIN.replace("Position", "Broken").replace('"position"', '"broken"')
+    path.write_text(PLUGIN + second.replace("batch.ids.double()", "batch.ids.double()[:, 1:]"))
+    with pytest.raises(AssertionError, match="Broken on tiny-bert: found scores of shape"):
+        check_file(path, architectures=("bert",), longest=False)
+
+
+def test_a_file_may_be_named_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    monkeypatch.chdir(tmp_path)
+    check_file("mine.py", architectures=("bert",), longest=False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('@explainer("position")\n', "", "names no explainer; put @faithbench.explainer"),
+        (" = 1.0", "", "explainer 'position' cannot be made without settings"),
+        ("@dataclass(frozen=True)\n", "", "must be a frozen dataclass with a __call__ method"),
+        ("batch.ids", "batch.", "does not import: SyntaxError"),
+    ],
+)
+def test_a_file_that_cannot_be_checked_says_why(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "plugin.py"
+    path.write_text(PLUGIN.replace(old, new).replace("batch..", "batch. ."))
+    with pytest.raises((AssertionError, FaithbenchError), match=message):
+        check_file(path)
+
+
+def test_the_room_resolves_its_names_lazily() -> None:
+    code = """
+import sys
+import faithbench.testing as testing
+print({"torch", "transformers"} & set(sys.modules))
+print([getattr(testing, name) is not None for name in testing.__all__])
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines() == ["set()", "[True, True, True, True, True]"]
+    import faithbench.testing
+
+    with pytest.raises(AttributeError, match=r"'faithbench\.testing' has no attribute 'check'"):
+        _ = faithbench.testing.check

@@ -1,119 +1,125 @@
-"""The process that runs a stranger's explainer: `python -m faithbench.submissions.worker`.
+"""The process that runs an untrusted explainer: `python -m faithbench.submissions.sandbox.worker`.
 
-It confines itself, loads the model, and only then imports the explainer. Scores go out as JSON
-lines; whoever reads them believes nothing else.
+It confines itself, loads the model, and only then imports the explainer. It sends scores as JSON
+lines, and `client` accepts nothing else from it. Modules that start threads (numpy, torch) are
+loaded after `confine`, inside the functions that need them: older threads would stay free.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.schema import Facts
 from faithbench.submissions.sandbox.confine import Limits, confine
-from faithbench.submissions.sandbox.messages import Confined, Failed, Ready, Request
+from faithbench.submissions.sandbox.messages import Failed, Ready, Request, Scores
 
 if TYPE_CHECKING:
     from faithbench.core.types import Encoding
+    from faithbench.explainers.selection import Selected
     from faithbench.models.model import Model
 
 
 BATCH = 16
-Answer = dict[str, Any]
+"""Examples that are explained together, as in a run."""
 
 
 def main(path: str, descriptor: int) -> None:
-    """Do what the order in a file says, and send the answers to a descriptor."""
-    order = Request.model_validate_json(Path(path).read_bytes(), strict=True)
-    limits = Limits(order.seconds, order.memory_mb, file_mb=order.file_mb)
-    held = confine(limits, [Path(one) for one in order.readable], Path(path).parent)
-    _send(descriptor, Confined(holds=held.holds, missing=held.missing).model_dump())
+    """Do what the request in a file asks for, and send the answers to a descriptor."""
+    request = Request.model_validate_json(Path(path).read_bytes(), strict=True)
+    limits = Limits(request.seconds, request.memory_mb, file_mb=request.file_mb)
+    _send(descriptor, confine(limits, map(Path, request.readable), Path(path).parent))
     try:
-        model, encodings = _load(order)
-        _send(descriptor, Ready(ready=True).model_dump())
-        for given in _explained(order, model, encodings):
-            _send(descriptor, given)
-    except BaseException as error:  # an exit, too, is an answer
+        model, encodings = _load(request)
+        _send(descriptor, Ready(ready=True))
+        for scores in _explain(request, model, encodings):
+            _send(descriptor, scores)
+    except BaseException as error:  # sys.exit() in untrusted code is a failure, too
         _send(descriptor, _failure(error))
         os._exit(1)
-    # Whatever the stranger's code left behind, in threads or at exit, has no say.
+    # At once: threads and exit handlers of the untrusted code must not run on.
     os._exit(0)
 
 
-def _load(order: Request) -> tuple[Model, list[Encoding]]:
+def _load(request: Request) -> tuple[Model, list[Encoding]]:
     from faithbench.core.types import Example
     from faithbench.models.encoding import encode
     from faithbench.models.model import load_model
 
     model = load_model(
-        order.model,
-        labels=order.labels,
-        kind=order.kind,
-        revision=order.revision,
+        request.model,
+        labels=request.labels,
+        kind=request.kind,
+        revision=request.revision,
         device="cpu",
     )
-    if model.weights_sha256 != order.weights_sha256:
-        raise FaithbenchError(f"model {order.model} changed while it was read; run it again")
+    if model.weights_sha256 != request.weights_sha256:
+        raise FaithbenchError(f"model {request.model} changed while it was read; run it again")
     return model, [
-        encode(model, Example(one.id, one.text, 0, one.text_b), order.evidence)
-        for one in order.examples
+        # The label is not known here, and no explainer reads it.
+        encode(model, Example(question.id, question.text, 0, question.text_b), request.evidence)
+        for question in request.examples
     ]
 
 
-def _explained(order: Request, model: Model, encodings: list[Encoding]) -> Iterator[Answer]:
-    """Import the explainer, and explain the examples, those of like length together."""
+def _explain(request: Request, model: Model, encodings: list[Encoding]) -> Iterator[Scores]:
+    """Import the explainer, and explain the examples, those of similar length together."""
     from faithbench.explainers.protocol import check_inputs, is_stochastic
     from faithbench.models.encoding import collate
     from faithbench.models.session import Session
     from faithbench.run.attribute import attribute, seed_of
 
-    chosen = _chosen(order)
-    check_inputs(chosen.explainer, model, encodings)
+    selected = _select(request)
+    check_inputs(selected.explainer, model, encodings)
     session = Session(model)
-    seeds = order.seeds if is_stochastic(chosen.explainer) else order.seeds[:1]
-    targets = {one.id: one.target for one in order.examples}
+    seeds = request.seeds if is_stochastic(selected.explainer) else request.seeds[:1]
+    targets = {question.id: question.target for question in request.examples}
     by_length = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
     for start in range(0, len(by_length), BATCH):
-        part = by_length[start : start + BATCH]
-        ids = [encoding.example.id for encoding in part]
-        found = []
+        together = by_length[start : start + BATCH]
+        ids = [encoding.example.id for encoding in together]
+        by_seed = []
         for seed in seeds:
-            own = [seed_of(seed, name) for name in ids]
-            batch = collate(model, part, [targets[name] for name in ids], own)
-            found.append([one.scores.tolist() for one in attribute(session, chosen, batch)])
+            seeds_of_examples = [seed_of(seed, name) for name in ids]
+            batch = collate(model, together, [targets[name] for name in ids], seeds_of_examples)
+            attributions = attribute(session, selected, batch)
+            by_seed.append([tuple(attribution.scores.tolist()) for attribution in attributions])
         session.clear()
-        for name, *scores in zip(ids, *found, strict=True):
-            yield {"id": name, "scores": scores}
+        for name, *scores in zip(ids, *by_seed, strict=True):
+            # Not validated here: the client does it, since it trusts nothing that a worker sends.
+            yield Scores.model_construct(id=name, scores=tuple(scores))
 
 
-def _chosen(order: Request) -> Any:
+def _select(request: Request) -> Selected:
+    """Import the explainer's file, and make the explainer with its settings."""
     from faithbench.explainers.registry import plugins_of_file
     from faithbench.explainers.selection import Selected, configure, explainer_class
 
-    plugins = {plugin.name: plugin for plugin in plugins_of_file(Path(order.file))}
-    if order.explainer not in plugins:
-        raise unknown("explainer", order.explainer, plugins)
-    kind = explainer_class(plugins[order.explainer])
-    settings = {key: str(value) for key, value in order.settings.items()}
-    return Selected(order.explainer, configure(order.explainer, kind, settings), "submission")
+    plugins = {plugin.name: plugin for plugin in plugins_of_file(Path(request.file))}
+    if request.explainer not in plugins:
+        raise unknown("explainer", request.explainer, plugins)
+    cls = explainer_class(plugins[request.explainer])
+    settings = {key: str(value) for key, value in request.settings.items()}
+    return Selected(request.explainer, configure(request.explainer, cls, settings), "submission")
 
 
-def _failure(error: BaseException) -> Answer:
-    """Say what went wrong: our own errors are sentences already."""
-    said = str(error) if isinstance(error, FaithbenchError) else f"{type(error).__name__}: {error}"
+def _failure(error: BaseException) -> Failed:
+    """Describe an error in a sentence; those of faithbench are sentences already."""
+    ours = isinstance(error, FaithbenchError)
+    message = str(error) if ours else f"{type(error).__name__}: {error}"
     # What an explainer's own code raises is wrapped in a sentence that names the example.
     if isinstance(error.__cause__ or error, PermissionError):
-        said += "; an explainer may not start processes, use the network or write elsewhere"
-    return Failed(error=said[:2000]).model_dump()
+        message += "; an explainer may not start processes, use the network or write elsewhere"
+    return Failed(error=message[:2000])
 
 
-def _send(descriptor: int, answer: Answer) -> None:
-    data = json.dumps(answer).encode() + b"\n"
-    while data:
+def _send(descriptor: int, message: Facts) -> None:
+    data = message.model_dump_json().encode() + b"\n"
+    while data:  # a pipe may take less than all at once
         data = data[os.write(descriptor, data) :]
 
 
