@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from faithbench.core.plugins import Plugin
 from faithbench.core.types import Batch, Example
 from faithbench.explainers.protocol import Explainer
-from faithbench.explainers.registry import Plugin, plugins_of_file
+from faithbench.explainers.registry import plugins_of_file
 from faithbench.explainers.selection import explainer_class
 from faithbench.models.encoding import collate, encode
 from faithbench.models.model import Model
