@@ -1,3 +1,31 @@
-"""From records to a ranking: tables, overall ranks, and the pages that show them."""
+"""From records to a ranking: tables, overall ranks, and the pages that show them.
 
-from __future__ import annotations
+Three steps, each a command. `read_plan` and `run_plan` run what a plan names and has no record
+yet; `publish_results` copies finished records, trimmed and packed; `build_files` makes a `Board`
+of all published and submitted records, and every file of the leaderboard of that board alone.
+
+    board, files = build_files(Path("leaderboard/records"), Path("submissions"))
+    write_files(files, Path("leaderboard"))
+
+A board comes about in `gather` (comparable records), `columns`, `cost_columns` and `examples`
+(of one group), `tables` and `rankings` (of all). The folder `pages` writes it as markdown and
+LaTeX, `html` as one page.
+"""
+
+from faithbench.leaderboard.board import Board
+from faithbench.leaderboard.build import build_files, differences, make_board, render, write_files
+from faithbench.leaderboard.plan import Plan, read_plan, run_plan
+from faithbench.leaderboard.publish import publish_results
+
+__all__ = [
+    "Board",
+    "Plan",
+    "build_files",
+    "differences",
+    "make_board",
+    "publish_results",
+    "read_plan",
+    "render",
+    "run_plan",
+    "write_files",
+]

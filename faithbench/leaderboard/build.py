@@ -12,7 +12,7 @@ from pathlib import Path
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import reason, replace_file
 from faithbench.core.parallel import map_in_processes
-from faithbench.leaderboard.board import Board, board_schema
+from faithbench.leaderboard.board import BOARD_SCHEMA, Board, board_schema
 from faithbench.leaderboard.gather import (
     Part,
     find_records,
@@ -47,7 +47,7 @@ def make_board(records: Path, submissions: Path) -> Board:
     counted = counted_tables(tables)
     rankings = rankings_of(counted)
     return Board(
-        board_schema=1,
+        board_schema=BOARD_SCHEMA,
         digest=records_digest(published),
         records=len(published),
         tables=tables,

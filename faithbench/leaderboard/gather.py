@@ -125,25 +125,25 @@ def find_records(records: Path, submissions: Path) -> list[PublishedRecord]:
     return published
 
 
-def records_digest(published: Sequence[PublishedRecord]) -> str:
+def records_digest(records: Sequence[PublishedRecord]) -> str:
     """Return a digest of everything a leaderboard is made from."""
     # A record holds the digest of its rows, so that the rows need not be read here.
-    lines = sorted(f"{file_sha256(one.stored.path)} {one.shown_path}" for one in published)
+    lines = sorted(f"{file_sha256(record.stored.path)} {record.shown_path}" for record in records)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def parts_of(published: Sequence[PublishedRecord]) -> list[Part]:
+def parts_of(records: Sequence[PublishedRecord]) -> list[Part]:
     """Label all records, and split them into parts that can be worked on side by side.
 
     Conditions include the ids of the examples, which are in the rows: a part is therefore what
     shares the conditions that the record alone tells, and may hold several groups.
     """
-    labels = labels_of([(one.stored, one.submission) for one in published])
+    labels = labels_of([(published.stored, published.submission) for published in records])
     parts: dict[tuple[str, str, str], Part] = {}
-    for one, label in zip(published, labels, strict=True):
-        record = one.stored.record
+    for published, label in zip(records, labels, strict=True):
+        record = published.stored.record
         key = (record.task.name, record.task.source, record.model.weights_sha256)
-        parts.setdefault(key, []).append((one, label))
+        parts.setdefault(key, []).append((published, label))
     return list(parts.values())
 
 

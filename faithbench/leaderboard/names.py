@@ -33,11 +33,14 @@ def labels_of(records: Sequence[tuple[StoredRecord, str | None]]) -> list[str]:
     """
     keys = [_key_of(stored.record, submission) for stored, submission in records]
     settings: dict[ExplainerKey, Mapping[str, object]] = {}
-    told: dict[ExplainerKey, set[str]] = {}
+    candidates: dict[ExplainerKey, set[str]] = {}
     for key, (stored, _) in zip(keys, records, strict=True):
         settings[key] = stored.record.explainer.settings
-        told.setdefault(key, set()).add(told_label(stored.record, stored.path.stem))
-    short = {key: min(names, key=lambda name: (len(name), name)) for key, names in told.items()}
+        candidates.setdefault(key, set()).add(label_by_file(stored.record, stored.path.stem))
+    short = {
+        key: min(labels, key=lambda label: (len(label), label))
+        for key, labels in candidates.items()
+    }
     submitted: dict[str, dict[ExplainerKey, str]] = {}
     for key, name in short.items():
         if key.submission is not None:
@@ -54,7 +57,7 @@ def labels_of(records: Sequence[tuple[StoredRecord, str | None]]) -> list[str]:
     return [unique[key] for key in keys]
 
 
-def told_label(record: Record, stem: str) -> str:
+def label_by_file(record: Record, stem: str) -> str:
     """Return the explainer's name with those settings that its file name has.
 
     A run writes there what is not the default: `lime-samples=50-1a2b3c4d` is `lime:samples=50`.
@@ -109,8 +112,8 @@ def _key_of(record: Record, submission: str | None) -> ExplainerKey:
 
 
 def _with_settings(name: str, settings: Mapping[str, object], keys: Sequence[str]) -> str:
-    told = ",".join(f"{key}={setting_text(settings[key])}" for key in keys if key in settings)
-    return f"{name}:{told}" if told else name
+    shown = ",".join(f"{key}={setting_text(settings[key])}" for key in keys if key in settings)
+    return f"{name}:{shown}" if shown else name
 
 
 MAX_ID_LENGTH = 80
@@ -134,10 +137,10 @@ _ID_PARTS: dict[str, Callable[[Conditions], str]] = {
 
 def table_ids(every: Sequence[Conditions]) -> list[str]:
     """Return a file name for each table: the task's name, and what its tables differ in."""
-    names = [
-        slug("-".join([one.task, *(_ID_PARTS[f](one) for f in _telling_fields(one, every))]))
-        for one in every
-    ]
+    names = []
+    for conditions in every:
+        parts = [_ID_PARTS[field](conditions) for field in _telling_fields(conditions, every)]
+        names.append(slug("-".join([conditions.task, *parts])))
     # Some file systems do not tell capitals apart.
     lowered = [name.lower() for name in names]
     return [

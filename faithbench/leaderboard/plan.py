@@ -15,11 +15,12 @@ from faithbench.core.files import reason
 from faithbench.core.schema import Count, Facts, describe_error
 from faithbench.core.types import Progress
 from faithbench.leaderboard.publish import publish_results
-from faithbench.run.request import Request, make_job
 
+# Only for types: reading a plan, or importing this room, should not wait for torch.
 if TYPE_CHECKING:
     from faithbench.explainers.selection import Selected
     from faithbench.run.job import Job
+    from faithbench.run.request import Request
 
 Positive = Annotated[int, Field(ge=1)]
 Say = Callable[[str], None]
@@ -75,12 +76,19 @@ def run_plan(
 ) -> None:
     """Run what has no published record yet, and publish each run as it ends.
 
-    `only` names the runs to look at; empty stands for all. `jobs` is the number of processes. A run that was killed is continued by
-    the same call: its results are in the folder of its name below `results`.
+    `only` names the runs to look at; empty stands for all. `jobs` is the number of processes. A
+    run that was killed is continued by the same call: its results are in the folder of its name
+    below `results`.
     """
+    names = [planned.name for planned in plan.runs]
     for name in only:
-        if name not in {run.name for run in plan.runs}:
-            raise unknown("run of the plan", name, [run.name for run in plan.runs])
+        if name not in names:
+            raise unknown("run of the plan", name, names)
+    # Loaded here, after what can be refused at once.
+    from faithbench.run.backends import choose_backend
+    from faithbench.run.loop import run
+    from faithbench.run.request import make_job
+
     for planned in plan.runs:
         if not only or planned.name in only:
             folder = results / planned.name
@@ -88,10 +96,6 @@ def run_plan(
             missing = _missing(job, folder, records)
             say(f"{planned.name}: {len(missing)} of {len(job.explainers)} explainers to run")
             if missing:
-                # Imported here: reading a plan should not wait for torch.
-                from faithbench.run.backends import choose_backend
-                from faithbench.run.loop import run
-
                 run(replace(job, explainers=missing), progress, choose_backend(jobs))
                 publish_results(folder, records, planned.attributions)
 
@@ -112,6 +116,8 @@ def _missing(job: Job, folder: Path, records: Path) -> tuple[Selected, ...]:
 
 
 def _request(planned: PlannedRun, data: Path | None, results: Path) -> Request:
+    from faithbench.run.request import Request
+
     return Request(
         explainer=",".join(planned.explainers),
         task=planned.task,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from faithbench.explainers.selection import find_explainers
 from faithbench.leaderboard.plan import Plan, read_plan, run_plan
 from faithbench.metrics.registry import find_metrics
 from faithbench.records.store import stored_records
+from tests.support.paths import ROOT
 
 RUN = '[[runs]]\nname = "one"\ntask = "sst2"\nlimit = 6\nexplainers = ["random"]\n'
 
@@ -37,8 +40,15 @@ def test_a_wrong_plan_is_refused(tmp_path: Path, text: str, message: str) -> Non
     assert message in str(caught.value)
 
 
+def test_the_room_is_imported_without_torch() -> None:
+    code = "import sys, faithbench.leaderboard; print('torch' in sys.modules)"
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout == "False\n"
+
+
 def test_our_own_plan_names_what_there_is() -> None:
-    plan = read_plan(Path(__file__).parents[2] / "leaderboard" / "plan.toml")
+    plan = read_plan(ROOT / "leaderboard" / "plan.toml")
     for run in plan.runs:
         assert load_task(run.task).name == run.task
         assert len(find_explainers(",".join(run.explainers))) == len(run.explainers)
