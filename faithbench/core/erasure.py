@@ -1,4 +1,4 @@
-"""From scores to the inputs a metric asks about: ranking, keep-masks, erased rows."""
+"""From scores to the inputs that a metric evaluates: keep-masks and erased token rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def only(case: Case, count: int) -> Bools:
 
 
 def keep_without(case: Case, erased: Ints) -> Bools:
-    """Return the keep-mask, one entry per token of the input, that erases these places."""
+    """Return the keep-mask, one entry per token of the input, that erases these positions."""
     keep = np.ones(len(case.every_score), dtype=bool)
     keep[erased] = False
     return keep

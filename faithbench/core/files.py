@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and JSON as the standard has it."""
+"""Atomic file writes, strict JSON, digests, and folders for temporary and cached files."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ from faithbench.core.errors import FaithbenchError
 
 
 def parse_json(text: str) -> object:
-    """Parse JSON as the standard has it: no key twice, no NaN, no infinity; else ValueError."""
+    """Parse JSON as the standard has it; a key twice, NaN or infinity is a ValueError.
+
+    Records and rows come from anyone: a second key of the same name, which Python's parser takes
+    in silence, could show a reader one value and a program another.
+    """
     try:
         return json.loads(
-            text, object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=_finite
+            text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_finite
         )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
 
-def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
         raise ValueError(f"key {twice!r} appears twice")
-    return found
+    return content
 
 
 def _refuse(literal: str) -> float:
@@ -47,7 +51,7 @@ def _finite(literal: str) -> float:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put `data` at `path` in one step that survives a crash."""
+    """Write `data` to `path` in one step: after a crash the file is whole, old or new."""
     # Not mkstemp: it hides the file from everyone but its owner.
     temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
@@ -59,6 +63,7 @@ def replace_file(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    # The new name is an entry of the folder, which has to reach the disk too.
     if os.name == "posix":
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -68,7 +73,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def check_writable(folder: Path, option: str = "--results") -> None:
-    """Create the folder and prove, by writing a file, that results can be kept there."""
+    """Create the folder, and write a file to see that results can be kept there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Asking for permissions would always say yes to root, even on a read-only disk.
@@ -84,7 +89,7 @@ def check_writable(folder: Path, option: str = "--results") -> None:
 
 
 def reason(error: Exception) -> str:
-    """Say in a few words what the system refused."""
+    """Return in a few words what the operating system refused."""
     return str(getattr(error, "strerror", None) or error)
 
 
@@ -94,13 +99,13 @@ def slug(text: str) -> str:
 
 
 def digest_of(facts: object) -> str:
-    """Digest plain facts, whatever the order of their keys."""
+    """Return the sha256 of plain facts as JSON, whatever the order of their keys."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Yield a temporary folder, and remove whatever it then holds."""
+    """Yield a temporary folder, and remove it afterwards with all that it holds."""
     folder = Path(tempfile.mkdtemp(prefix="faithbench-"))
     try:
         yield folder

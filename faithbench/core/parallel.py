@@ -1,4 +1,4 @@
-"""Work spread over processes, where there are cores for it."""
+"""Map a function over items in several processes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# In a worker: the work and its items. `pool.map(work, items)` would need no global, but it pickles
+# both: a closure cannot be, and a leaderboard's pages are closures over a board of many megabytes.
+# A forked worker has them already, so that only indices and results travel.
 _inherited: list[Any] = []
-"""In a worker: the work and its items. They need not be sent, since a fork has them."""
 
 
 def map_in_processes(
     work: Callable[[Item], Result], items: Sequence[Item], processes: int | None = None
 ) -> list[Result]:
-    """Return the work's result for each item, in their order; an error is that of the first.
+    """Return the result for each item, in their order; the first item that fails raises.
 
-    Results travel between processes, items do not. Where processes cannot fork (macOS,
-    Windows), or there is one core, all is done right here. The default is one per core.
+    Results are pickled, work and items are not. Where processes cannot fork (macOS, Windows), or
+    there is one core, all is done in this process. The default is one process per core.
     """
     forks = sys.platform == "linux"
     if processes is None:
@@ -38,6 +40,6 @@ def _inherit(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
     _inherited[:] = [work, items]
 
 
-def _do(place: int) -> Any:
+def _do(index: int) -> Any:
     work, items = _inherited
-    return work(items[place])
+    return work(items[index])

@@ -1,4 +1,4 @@
-"""How precisely numbers are kept, so that last-bit noise of a device does not reach a file."""
+"""Rounding of numbers before they are written, so that the noise of a device stays out of files."""
 
 from __future__ import annotations
 
@@ -7,32 +7,30 @@ from collections.abc import Sequence
 import numpy as np
 
 _EXACT = 22
-"""Ten to this power is the largest that a double holds exactly."""
+"""The largest power of ten that a double holds exactly: 5^22 < 2^53."""
 
 
 def significant(value: float, digits: int) -> float:
-    """Round to so many significant digits; minus zero becomes zero."""
+    """Round to `digits` significant digits; minus zero becomes zero."""
     return float(f"{value:.{digits - 1}e}") + 0.0
 
 
 def all_significant(values: Sequence[float | None], digits: int) -> list[float | None]:
-    """Round many numbers as `significant` does; None stays None.
-
-    A whole number divided by a power of ten is the double nearest to that decimal number as long
-    as both are exact, so that only the smallest, and those near the middle of two, go through
-    text.
-    """
+    """Round many numbers as `significant` does, but faster; None stays None."""
     given = np.array(values, dtype=float)  # None becomes NaN
     with np.errstate(divide="ignore", invalid="ignore"):
-        places = digits - 1 - np.floor(np.log10(np.abs(given)))
-        exact = (places >= 0) & (places <= _EXACT)
-        scale = 10.0 ** np.where(exact, places, 0.0)
+        decimals_kept = digits - 1 - np.floor(np.log10(np.abs(given)))
+        # A whole number divided by a power of ten is correctly rounded if both are exact: it is
+        # then the double nearest to the decimal number, which is what parsing text gives.
+        safe = (decimals_kept >= 0) & (decimals_kept <= _EXACT)
+        scale = 10.0 ** np.where(safe, decimals_kept, 0.0)
         scaled = given * scale
-        exact &= np.abs(scaled - np.floor(scaled) - 0.5) > 1e-3
+        # The product itself may be off in its last bit, which matters half-way between two.
+        safe &= np.abs(scaled - np.floor(scaled) - 0.5) > 1e-3
         rounded: list[float | None] = (np.round(scaled) / scale + 0.0).tolist()
-    for place in np.flatnonzero(~exact).tolist():
-        value = values[place]
-        rounded[place] = None if value is None else significant(value, digits)
+    for index in np.flatnonzero(~safe).tolist():
+        value = values[index]
+        rounded[index] = None if value is None else significant(value, digits)
     return rounded
 
 

@@ -7,21 +7,21 @@ from faithbench.core.errors import FaithbenchError
 
 def parse_explainers(text: str, noun: str = "explainer") -> list[tuple[str, dict[str, str]]]:
     """Split the list; a part with `=` and no name belongs to the name before it."""
-    found: list[tuple[str, dict[str, str]]] = []
+    entries: list[tuple[str, dict[str, str]]] = []
     for part in (p.strip() for p in text.split(",")):
         name, setting = _split(part)
         if name:
-            found.append((name, {}))
+            entries.append((name, {}))
         if setting:
             key, equals, value = setting.partition("=")
-            if not found:
+            if not entries:
                 raise FaithbenchError(f"setting {setting!r} has no {noun}; write name:{setting}")
             if not equals:
                 raise FaithbenchError(
-                    f"setting {setting!r} of {found[-1][0]!r} has no value; write {key}=value"
+                    f"setting {setting!r} of {entries[-1][0]!r} has no value; write {key}=value"
                 )
-            found[-1][1][key.strip()] = value.strip()
-    return found
+            entries[-1][1][key.strip()] = value.strip()
+    return entries
 
 
 def _split(part: str) -> tuple[str, str]:

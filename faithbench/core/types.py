@@ -1,4 +1,9 @@
-"""The nouns of a run: small, frozen, and free of torch at import time."""
+"""The nouns of a run: small, frozen, and free of torch at import time.
+
+An `Example` is data, with its gold `Answer`s; an `Encoding` is that example as a model reads it,
+and a `Batch` several of them; an `Attribution` holds an explainer's scores of one example;
+`Outputs` are the model's for erased inputs; a `Case` is what a metric is given.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
 
 
 Span = tuple[int, int]
+"""First character, and the one after the last."""
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -23,7 +29,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Answer:
-    """One accepted answer of a question: its character offset in the text, and its words."""
+    """A gold answer of a question: where it starts in the text, in characters, and its words."""
 
     start: int
     text: str
@@ -31,7 +37,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Example:
-    """One row of a task. `label` is the index into the task's labels."""
+    """One row of a task's data. `label` is an index into the task's labels.
+
+    `rationale` marks the characters of `text` that people gave as the reason for the label; None
+    where nobody was asked. `answers` are the gold answers of a question.
+    """
 
     id: str
     text: str
@@ -47,8 +57,9 @@ class Encoding:
 
     `words` gives the index of the token's word, -1 for special tokens; `word_spans` are the
     character spans of the words of text and text_b, in that order. `spans` are the tokens'
-    own character spans in the text they come from, empty for special tokens. An input longer
-    than the model's has `windows`: for each, the positions that it reads, in order.
+    own character spans in the text they come from, empty for special tokens. `truncated` counts
+    the tokens that were cut off. An input that is read in several `windows` has, for each of them,
+    the positions that it reads, in order.
     """
 
     example: Example
@@ -88,11 +99,11 @@ Target = int | tuple[int, int]
 
 @dataclass(frozen=True)
 class Attribution:
-    """What an explainer said of one example: one score per token, on the CPU.
+    """The scores that an explainer gives to one example, one per token, on the CPU.
 
     `gap` is how far the scores miss the sum that the method promises (completeness), for
-    explainers that have a method `gaps(model, batch, scores)`. What scores cost that were made
-    elsewhere is not known: `forwards` and `backwards` are then None.
+    explainers that have a method `gaps`. `forwards` and `backwards` are None where scores were
+    computed elsewhere, at a cost that is not known.
     """
 
     encoding: Encoding
@@ -105,16 +116,16 @@ class Attribution:
 
     @property
     def scores(self) -> Floats:
-        """The scores that count: those of the evidence."""
+        """The scores of the tokens that may be erased."""
         return self.every_score[self.encoding.erasable]
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What the model makes of some inputs: one entry per input.
+    """The model's outputs for some erased inputs: one entry per input.
 
-    `log_probability` is ln f, that of what the model predicts on the full input (of an
-    answer: of its start and of its end, added); `kept` says whether it still predicts that.
+    `log_probability` is ln f, of what the model predicts on the full input (for an answer, the sum
+    of those of its start and its end); `kept` says whether it still predicts that.
     """
 
     log_probability: Floats
@@ -122,24 +133,24 @@ class Outputs:
 
     @property
     def probability(self) -> Floats:
-        """The probability of what the model predicts on the full input."""
+        """The probability f of what the model predicts on the full input."""
         return np.exp(self.log_probability)
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a metric sees of one example.
+    """What a metric is given of one example.
 
-    `scores` are those of the n tokens that may be erased, and `places` their positions in the
+    `scores` are those of the n tokens that may be erased, and `positions` where these are in the
     input; `log_probability` is ln f of the full input. `every_score` scores each token of the
     input, the special ones included: what some released code ranks. `evidence` lists the
-    positions that have a say: the places, and those of a predicted answer, which may not be
-    erased. `gold` marks the tokens of each accepted answer. `bounds` are the lowest and the
-    highest AOPC that any order of erasing was found to have, for metrics that ask for them.
+    positions of the evidence: those, and the ones of a predicted answer, which may not be erased.
+    `gold` marks the tokens of each gold answer. `bounds` are the lowest and the highest AOPC that
+    any order of erasing was found to have, for metrics that ask for them.
     """
 
     scores: Floats
-    places: Ints
+    positions: Ints
     log_probability: float
     every_score: Floats
     evidence: Ints
@@ -158,8 +169,8 @@ class Case:
 
     @cached_property
     def order(self) -> Ints:
-        """The places by descending score; ties go to the earlier token."""
-        return self.places[rank(self.scores)]
+        """The positions by descending score; ties go to the earlier token."""
+        return self.positions[rank(self.scores)]
 
 
 Progress = Callable[[str, int, int], None]
@@ -169,9 +180,10 @@ Evidence = Literal["text", "text_b", "both"]
 """Which text of an example may be erased."""
 
 Long = Literal["truncate", "window"]
-"""What becomes of inputs longer than the model's: cut short, or read window by window."""
+"""What is done with inputs that are too long for the model: cut, or read window by window."""
 
 Settings = Mapping[str, bool | int | float | str]
+"""The settings of an explainer, by name."""
 
 
 def rank(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""From rows of data to examples, with every fault named by its place and field."""
+"""From rows of data to examples; an error names the row's place and the faulty field."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from faithbench.core.types import Answer, Example, Span
 from faithbench.data.sources import PlacedRow
 from faithbench.data.tasks import Task
 
-# Facts some task files carry besides; any other key is more likely a misspelt one of ours.
-_EXTRA = {"article", "body_start", "category", "label_name", "stars", "title"}
-_EXTRA_OF_SST2 = {"phrases", "root5", "token_labels"}
+# Further fields of some data files; any other is more likely a misspelt one of ours.
+_EXTRA = {
+    *("article", "body_start", "category", "label_name", "stars", "title"),
+    *("phrases", "root5", "token_labels"),  # of SST-2
+}
 _KEYS = {"id", "text", "text_a", "text_b", "label", "rationale", "answers"}
 
 
 def parse_examples(task: Task, rows: Iterable[PlacedRow]) -> Iterator[Example]:
     """Yield rows as examples; a faulty row is an error that names its place and field.
 
-    Of the rows gone by only eight bytes of each id's digest are kept: enough to find one used
-    twice; that two ids of a million agree in them by chance is rarer than one in ten million.
+    An id may be used once. Of the rows gone by only eight bytes of the id's digest are kept;
+    probability of a collision for a million ids: < 1e-7.
     """
     seen: set[int] = set()
     for place, row in rows:
@@ -33,20 +35,20 @@ def parse_examples(task: Task, rows: Iterable[PlacedRow]) -> Iterator[Example]:
             if key in seen:
                 raise _RowError("id", "an id used once", example.id)
         except _RowError as fault:
-            raise FaithbenchError(f"{place}: {fault}; mend the row") from None
+            raise FaithbenchError(f"{place}: {fault}; fix the row") from None
         seen.add(key)
         yield example
 
 
 class _RowError(Exception):
-    """A field of a row that is not as it should be; the caller adds the place."""
+    """A field of a row with a wrong value; the caller adds the row's place."""
 
     def __init__(self, field: str, expected: str, found: object) -> None:
         super().__init__(f"field {field!r}: expected {expected}, found {found!r:.60}")
 
 
 def _example(task: Task, row: dict[str, object]) -> Example:
-    if strays := sorted(set(row) - _KEYS - _EXTRA - _EXTRA_OF_SST2):
+    if strays := sorted(set(row) - _KEYS - _EXTRA):
         raise _RowError(strays[0], f"one of the fields {', '.join(sorted(_KEYS))}", row[strays[0]])
     if "text" in row and "text_a" in row:
         raise _RowError("text_a", "either text or text_a", "both")

@@ -1,4 +1,7 @@
-"""Is the Hugging Face hub there? Asked once and within seconds, before its libraries are used."""
+"""Is the Hugging Face hub reachable? Found out once, within seconds.
+
+Its own libraries would retry for a minute or more.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ _LONGEST = 4.5  # seconds; leaves room to answer within five
 
 
 def hub_reachable(timeout: float = 2.0) -> bool:
-    """Say whether one TCP connection to the hub, or to the proxy before it, can be made.
+    """Return whether a TCP connection to the hub, or to the proxy before it, can be made.
 
-    Takes `timeout` seconds at most, name resolution included, and asks each address once.
+    Takes at most `timeout` seconds, name resolution included; the answer is remembered.
     """
     if any(os.environ.get(name, "").upper() in _TRUE for name in _OFFLINE):
         return False
@@ -30,24 +33,24 @@ def hub_reachable(timeout: float = 2.0) -> bool:
 
 
 def hub_hangs(timeout: float = _LONGEST) -> bool:
-    """Say whether a hub that takes connections leaves a question unanswered.
+    """Return whether a hub that takes connections leaves a request unanswered.
 
-    Any answer will do, a refusal as well: what it means is left to the hub's own libraries.
+    Any answer will do, even a refusal: what it means is left to the hub's own libraries.
     """
     return _hangs(_endpoint(), min(timeout, _LONGEST))
 
 
 def forget() -> None:
-    """Forget what was found, so that the next question probes again."""
+    """Forget the answers, so that the hub is probed again."""
     _connects.cache_clear()
     _hangs.cache_clear()
 
 
 def prepare_offline() -> None:
-    """Tell the Hugging Face libraries to stay offline when the hub cannot be reached or hangs.
+    """Tell the Hugging Face libraries to stay offline if the hub cannot be reached or hangs.
 
-    Call it before they are imported: they read the variables once. If they are already
-    there, their own switch is set too; else each call would retry for a minute or more.
+    They read the environment once, when they are imported; if that has happened, their own switch
+    is set too.
     """
     if hub_reachable() and not hub_hangs():
         return
@@ -113,7 +116,7 @@ def _hangs(endpoint: str, timeout: float) -> bool:
 
 
 def _wait_for(action: Callable[[], None], timeout: float) -> None:
-    """Give an action its time in a thread that may be left behind: name resolution can hang."""
+    """Run an action in a thread that is left behind after `timeout`: name resolution can hang."""
     thread = threading.Thread(target=action, daemon=True)
     thread.start()
     thread.join(timeout)

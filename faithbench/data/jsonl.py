@@ -1,4 +1,4 @@
-"""Rows out of a file of JSON lines, one at a time, and some of them chosen without holding all."""
+"""Rows of a file of JSON lines, read one at a time, and a sample of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import file_sha256
+from faithbench.core.files import file_sha256, reason
 from faithbench.core.types import Example
 from faithbench.data.sources import PlacedRow
 from faithbench.data.task_schema import SplitByDigest
@@ -27,7 +27,7 @@ def file_digest(path: Path) -> str:
 
 
 def read_rows(path: Path) -> Iterator[PlacedRow]:
-    """Yield the rows of a plain or gzipped file with their places; one line is held at a time."""
+    """Yield the rows of a plain or gzipped file with their places, one line in memory at a time."""
     try:
         with path.open("rb") as raw:
             packed = path.suffix == ".gz"
@@ -36,12 +36,12 @@ def read_rows(path: Path) -> Iterator[PlacedRow]:
             lines = io.TextIOWrapper(unpacked, encoding="utf-8", newline="\n")
             for number, line in enumerate(lines, start=1):
                 place = f"{path}, line {number}"
-                yield place, _parsed(place, line)
+                yield place, _parse(place, line)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from error
 
 
-def _parsed(place: str, line: str) -> object:
+def _parse(place: str, line: str) -> object:
     try:
         row: object = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -50,8 +50,9 @@ def _parsed(place: str, line: str) -> object:
 
 
 def _unreadable(path: Path, error: Exception) -> FaithbenchError:
-    reason = getattr(error, "strerror", None) or error
-    return FaithbenchError(f"cannot read {path} as JSON lines in UTF-8: {reason}; fetch it again")
+    return FaithbenchError(
+        f"cannot read {path} as JSON lines in UTF-8: {reason(error)}; fetch it again"
+    )
 
 
 def share_of(rows: Iterable[PlacedRow], derived: SplitByDigest, split: str) -> Iterator[PlacedRow]:
@@ -61,21 +62,22 @@ def share_of(rows: Iterable[PlacedRow], derived: SplitByDigest, split: str) -> I
         if not isinstance(value, str):
             raise FaithbenchError(
                 f"{place}: field {derived.by!r}: expected the text that decides between "
-                f"{', '.join(derived.shares)}, found {value!r:.60}; mend the row"
+                f"{', '.join(derived.shares)}, found {value!r:.60}; fix the row"
             )
         if derived.split_of(value) == split:
             yield place, row
 
 
 def sample_by_digest(examples: Iterable[Example], limit: int | None) -> tuple[Example, ...]:
-    """Take `limit` examples by the digest of their ids alone, in the order of the file.
+    """Take at most `limit` examples by the digest of their ids alone, in the order of the file.
 
-    So a larger limit contains a smaller one, and the labels keep their shares on average. Of
-    the others nothing is kept.
+    So a larger limit contains a smaller one, and the labels keep their shares on average. The
+    other examples are not held in memory.
     """
     if limit is None:
         return tuple(examples)
-    # The root is the kept example with the largest digest: the first to make room.
+    # A heap has its smallest entry at the root: digests are negated, so that it is the example
+    # with the largest digest, which is the first to make room.
     kept: list[tuple[int, int, Example]] = []
     for position, example in enumerate(examples):
         digest = hashlib.sha256(f"limit:{example.id}".encode()).digest()

@@ -1,4 +1,4 @@
-"""Rationales on words and tokens: which ones are marked, and what truncation takes away."""
+"""Rationales on words and tokens: which are marked, and which of them a model reads."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from faithbench.core.types import Bools, Encoding, Example, Span
+from faithbench.core.types import Bools, Encoding, Span
 from faithbench.data.words import word_spans
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many rationale spans a model reads: whole, up to where its window ends, not at all."""
+    """How many rationale spans a model reads whole, in part (cut where its input ends), or not."""
 
     whole: int = 0
     cut: int = 0
@@ -27,11 +27,6 @@ class Coverage:
         return f"{total} spans: {self.whole} read whole, {self.cut} cut, {self.lost} not read"
 
 
-def rationale_words(example: Example) -> Bools:
-    """Mark the words of the text that share a character with the rationale."""
-    return overlaps(word_spans(example.text), example.rationale or ())
-
-
 def rationale_tokens(encoding: Encoding) -> Bools:
     """Mark the tokens of the text that share a character with the rationale.
 
@@ -42,35 +37,25 @@ def rationale_tokens(encoding: Encoding) -> Bools:
 
 
 def overlaps(pieces: Sequence[Span], spans: Sequence[Span]) -> Bools:
-    """Say for each piece of a text whether it shares a character with one of the spans."""
+    """Return for each piece of a text whether it shares a character with one of the spans."""
     starts = np.array([start for start, _ in spans], dtype=np.int64)
     ends = np.array([end for _, end in spans], dtype=np.int64)
     left = np.array([start for start, _ in pieces], dtype=np.int64)
     right = np.array([end for _, end in pieces], dtype=np.int64)
-    # Spans are sorted and apart: those before a piece are as many as end at or before its start.
+    # Spans are sorted and do not overlap. Of those that begin before the piece ends, take away
+    # those that have ended when it starts: if any is left, it overlaps.
     return np.searchsorted(starts, right, side="left") > np.searchsorted(ends, left, side="right")
 
 
-def hulls(pieces: Sequence[Span], spans: Sequence[Span]) -> tuple[Span | None, ...]:
-    """Read spans back from the pieces, in order, that carry them: first start to last end.
-
-    A span that begins and ends with a piece comes back as it is, white space at its edges
-    aside; one that ends inside a piece comes back with the whole of it, one without any as None.
-    """
-    starts = np.array([start for start, _ in pieces], dtype=np.int64)
-    ends = np.array([end for _, end in pieces], dtype=np.int64)
-    found: list[Span | None] = []
-    for start, end in spans:
-        first = int(np.searchsorted(ends, start, side="right"))
-        last = int(np.searchsorted(starts, end, side="left")) - 1
-        found.append((int(starts[first]), int(ends[last])) if first <= last else None)
-    return tuple(found)
+def rationale_coverage(encodings: Iterable[Encoding]) -> Coverage:
+    """Count the rationale spans of all examples by how much of them the model reads."""
+    return sum((_coverage(encoding) for encoding in encodings), Coverage())
 
 
-def reading(encoding: Encoding) -> Coverage:
-    """Count the rationale spans of an example by how much of them the model reads."""
-    inside = np.flatnonzero(_in_text(encoding))
-    end = max((encoding.spans[token][1] for token in inside), default=0)
+def _coverage(encoding: Encoding) -> Coverage:
+    """Count the rationale spans of one example."""
+    tokens = np.flatnonzero(_in_text(encoding))
+    end = max((encoding.spans[token][1] for token in tokens), default=0)
     counts = {"whole": 0, "cut": 0, "lost": 0}
     for start, stop in encoding.example.rationale or ():
         # White space at the end of a span is read by no model, and missed by none.
@@ -79,15 +64,10 @@ def reading(encoding: Encoding) -> Coverage:
     return Coverage(**counts)
 
 
-def rationale_coverage(encodings: Iterable[Encoding]) -> Coverage:
-    """Sum up what a model reads of the rationales of several examples."""
-    return sum((reading(encoding) for encoding in encodings), Coverage())
-
-
 def _in_text(encoding: Encoding) -> Bools:
     """Mark tokens that belong to a word of the first text."""
-    first = len(word_spans(encoding.example.text))
-    return (encoding.words >= 0) & (encoding.words < first)
+    count = len(word_spans(encoding.example.text))
+    return (encoding.words >= 0) & (encoding.words < count)
 
 
 def without_rationale(encoding: Encoding) -> Bools | None:

@@ -1,4 +1,4 @@
-"""Sentences of a text: found by lines and by full stops, without a model."""
+"""Sentences of a text, found by line breaks and full stops, without a model."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ _BEFORE_NUMBERS = frozenset(
 def sentence_spans(text: str) -> tuple[Span, ...]:
     """Return the character span of each sentence, without the space around it.
 
-    A line break always ends a sentence (ERASER's texts have one sentence per line); within a
-    line, a mark does that is followed by space and a likely start. In a text that has capitals
-    a small letter is none. Every word of `word_spans` lies in exactly one sentence, because
-    sentences are cut at white space only.
+    A line break always ends a sentence (ERASER's texts have one sentence per line). Within a line,
+    a mark ends one if space and a likely start follow it: not a small letter, in a text that has
+    capitals. Every word of `word_spans` lies in exactly one sentence, because sentences are cut at
+    white space only.
     """
     has_capitals = text != text.lower()
-    found = []
+    spans = []
     for line in _LINE.finditer(text):
         start = line.start()
         for mark in _END.finditer(text, *line.span()):
             following = _NEXT.match(text, mark.end(), line.end())
             first = following[1] if following else ""
             if _ends(text[start : mark.start()], mark[0], first, has_capitals):
-                found.append((start, mark.end()))
+                spans.append((start, mark.end()))
                 start = mark.end()
-        found.append((start, line.end()))
-    trimmed = (_trimmed(text, start, end) for start, end in found)
+        spans.append((start, line.end()))
+    trimmed = (_trimmed(text, start, end) for start, end in spans)
     return tuple((start, end) for start, end in trimmed if start < end)
 
 
 def _ends(sentence: str, marks: str, first: str, has_capitals: bool) -> bool:
-    """Say whether the marks end the sentence before them; `first` is the sign that follows.
+    """Return whether the marks end the sentence before them; `first` is the character that follows.
 
-    Quotes and brackets that open are left out of what follows, so one is first only where
-    nothing else is on the line.
+    Opening quotes and brackets are skipped, so that one of them is first only where nothing else
+    follows on the line.
     """
     if not first or first in _NO_START or not any(c.isalnum() for c in sentence):
         return False
@@ -67,7 +67,7 @@ def _ends(sentence: str, marks: str, first: str, has_capitals: bool) -> bool:
 
 
 def _abbreviated(sentence: str, first: str) -> bool:
-    """Say whether a full stop after these words belongs to the last of them."""
+    """Return whether a full stop after these words belongs to the last of them, as in "Dr."."""
     word = sentence.rsplit(maxsplit=1)[-1].lstrip(_OPENING)
     if len(word) == 1 and word.isalpha():
         # An initial; but "group B ." of tokenised text ends its sentence.
@@ -78,5 +78,6 @@ def _abbreviated(sentence: str, first: str) -> bool:
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
-    part = text[start:end]
-    return start + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
+    sentence = text[start:end]
+    before = len(sentence) - len(sentence.lstrip())
+    return start + before, start + len(sentence.rstrip())

@@ -1,4 +1,7 @@
-"""Words of a text, the same for every tokenizer: runs of letters, or one punctuation mark."""
+"""Words of a text, the same for every tokenizer: runs of letters, or one punctuation mark.
+
+And the list of stop words.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def words_of_tokens(offsets: list[Span], spans: tuple[Span, ...]) -> Ints:
     by the first of its characters that lies in a word.
     """
     starts = np.array([start for start, _ in spans] or [0])
-    found = np.full(len(offsets), -1, dtype=np.int64)
+    words = np.full(len(offsets), -1, dtype=np.int64)
     for token, (start, end) in enumerate(offsets):
         # The last word that begins before the token ends is the only candidate from the left.
         first = max(int(np.searchsorted(starts, start, side="right")) - 1, 0)
@@ -34,9 +37,9 @@ def words_of_tokens(offsets: list[Span], spans: tuple[Span, ...]) -> Ints:
             if spans[word][0] >= end:
                 break
             if spans[word][1] > start:
-                found[token] = word
+                words[token] = word
                 break
-    return found
+    return words
 
 
 _FILE = Path(__file__).with_name("stopwords.txt")
@@ -44,11 +47,11 @@ _FILE = Path(__file__).with_name("stopwords.txt")
 
 @cache
 def stop_words() -> frozenset[str]:
-    """Return the list shipped with the project, lower-cased."""
+    """Return the stop words that are shipped with the package, in lower case."""
     lines = _FILE.read_text(encoding="utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
 def is_stop_word(word: str) -> bool:
-    """Return whether a word is on the list, in any case or font."""
+    """Return whether a word is a stop word, in any case and with any apostrophe."""
     return word.lower().replace("\u2019", "'") in stop_words()

@@ -121,7 +121,7 @@ def most_negative(case: Case) -> Bools:
     count = min(top_count(case.n, 30), int((case.scores < 0).sum()))
     if not count:
         return no_rows(case)
-    return keep_without(case, case.places[rank(-case.scores)[:count]])[None]
+    return keep_without(case, case.positions[rank(-case.scores)[:count]])[None]
 
 
 @metric(
@@ -159,7 +159,7 @@ def agreement(case: Case, outputs: Outputs) -> float:
 def leave_one_out(case: Case) -> Bools:
     """Plan an input without each token that may be erased, in the order of the text."""
     keeps = np.ones((case.n, len(case.every_score)), dtype=bool)
-    keeps[np.arange(case.n), case.places] = False
+    keeps[np.arange(case.n), case.positions] = False
     return keeps
 
 

@@ -29,7 +29,7 @@ def mask_lrp_grid(case: Case) -> Bools:
     """
     size = len(case.every_score)
     order = rank(case.every_score)[:-1]
-    free = order[np.isin(order, case.places)]
+    free = order[np.isin(order, case.positions)]
     counts = np.round(np.linspace(0, 1, 10) * size)[1:].astype(int)
     return np.stack([keep_without(case, free[:count]) for count in counts])
 

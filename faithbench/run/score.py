@@ -106,7 +106,7 @@ def case_of(attribution: Attribution, log_probability: float, bounds: Bounds | N
     places = erasable_places(encoding, attribution.target)
     return Case(
         scores=attribution.every_score[places],
-        places=places,
+        positions=places,
         log_probability=log_probability,
         every_score=attribution.every_score,
         evidence=np.flatnonzero(encoding.erasable).astype(np.int64),

@@ -1,4 +1,4 @@
-"""Tests of two explainers: the one a metric's values ask for, and those that papers used."""
+"""Tests of pairs of explainers: the one that fits a metric's values, and those of the papers."""
 
 from __future__ import annotations
 
@@ -41,38 +41,40 @@ def paired_tests(
     missing = absent[first] | absent[second]
     counts = changes.shape[1] - missing.sum(axis=1)
     differ = (np.where(missing, 0, changes) if absent.any() else changes).any(axis=1)
-    by_coin = zero_one[first] & zero_one[second]
+    binary = zero_one[first] & zero_one[second]
     tested = (counts >= FEWEST) & differ
-    found: list[PairedTest | None] = [None] * len(pairs)
-    for place in np.flatnonzero(~tested).tolist():
-        n, name = int(counts[place]), _name(by_coin[place])
-        found[place] = PairedTest(None, 0.0, n, why_none(n), name)
-    for coin, n in sorted(set(zip(by_coin[tested].tolist(), counts[tested].tolist(), strict=True))):
-        places = np.flatnonzero(tested & (by_coin == coin) & (counts == n))
-        rows = changes if len(places) == len(pairs) else changes[places]
+    tests: list[PairedTest | None] = [None] * len(pairs)
+    for pair in np.flatnonzero(~tested).tolist():
+        n, name = int(counts[pair]), _test_name(binary[pair])
+        tests[pair] = PairedTest(None, 0.0, n, why_none(n), name)
+    # Pairs with as many values, and of the same test, are the rows of one matrix.
+    alike = set(zip(binary[tested].tolist(), counts[tested].tolist(), strict=True))
+    for is_binary, n in sorted(alike):
+        chosen = np.flatnonzero(tested & (binary == is_binary) & (counts == n))
+        rows = changes if len(chosen) == len(pairs) else changes[chosen]
         if n < rows.shape[1]:
-            rows = rows[~missing[places]].reshape(len(places), n)
-        tests = _mcnemar_tests(rows) if coin else signed_ranks(rows)
-        for place, test in zip(places.tolist(), tests, strict=True):
-            found[place] = test
-    return [test for test in found if test is not None]
+            rows = rows[~missing[chosen]].reshape(len(chosen), n)
+        results = _mcnemar_tests(rows) if is_binary else signed_ranks(rows)
+        for pair, test in zip(chosen.tolist(), results, strict=True):
+            tests[pair] = test
+    return [test for test in tests if test is not None]
 
 
-def _name(by_coin: bool) -> TestName:
-    return "McNemar" if by_coin else "signed-rank"
+def _test_name(is_binary: bool) -> TestName:
+    return "McNemar" if is_binary else "signed-rank"
 
 
 def is_zero_one(*columns: Column) -> bool:
-    """Say whether all present values are 0 or 1: so a record shows a 0/1 metric."""
+    """Return whether all present values are 0 or 1, as those of a 0/1 metric are."""
     return all(value in (0, 1, None) for column in columns for value in column)
 
 
 def mcnemar(first: Column, second: Column) -> PairedTest:
-    """Test paired 0/1 values by McNemar's test, exact: a fair coin per pair that differs."""
+    """Test paired 0/1 values by McNemar's exact test: a fair coin for each pair that differs."""
     if not is_zero_one(first, second):
-        odd = next(v for v in (*first, *second) if v not in (0, 1, None))
+        other = next(v for v in (*first, *second) if v not in (0, 1, None))
         raise FaithbenchError(
-            f"McNemar's test was asked for values of 0 and 1, found {odd}; "
+            f"McNemar's test was asked for values of 0 and 1, found {other}; "
             "test such values by signed ranks"
         )
     changes = differences(first, second)
@@ -96,15 +98,15 @@ def _mcnemar_tests(changes: Floats) -> list[PairedTest]:
 def paired_t(first: Column, second: Column) -> PairedTest:
     """Test paired values by Student's t, as FRESH (Jain et al. 2020) does.
 
-    It asks for normal differences, which these metrics seldom have. The effect is the same
-    rank-biserial correlation as beside the other tests.
+    It assumes normal differences, which these metrics seldom have. The effect is the same
+    rank-biserial correlation as that of the other tests.
     """
     from scipy.stats import ttest_1samp
 
     changes = differences(first, second)
-    none = no_test(changes, "paired t")
-    if none is not None:
-        return none
+    untestable = no_test(changes, "paired t")
+    if untestable is not None:
+        return untestable
     effect, n = float(rank_sums(changes[None]).effect[0]), len(changes)
     if np.ptp(changes) == 0:
         return PairedTest(None, effect, n, "all differences are the same", "paired t")
@@ -114,8 +116,8 @@ def paired_t(first: Column, second: Column) -> PairedTest:
 def rank_sum(first: Column, second: Column) -> PairedTest:
     """Test two samples by Wilcoxon's rank-sum test, as SaLoss (Chrysostomou and Aletras) does.
 
-    It ignores that values are paired, so it finds less; as in scipy and in the published code,
-    ties are not corrected for. `n` is the size of the smaller sample.
+    It ignores that values are paired, so it finds fewer differences; as in scipy and in the
+    published code, ties are not corrected for. `n` is the size of the smaller sample.
     """
     from scipy.stats import rankdata, ranksums
 
@@ -125,6 +127,7 @@ def rank_sum(first: Column, second: Column) -> PairedTest:
         return PairedTest(None, 0.0, n, f"only {n} values", "rank-sum")
     if len({*one, *other}) == 1:
         return PairedTest(None, 0.0, n, "all values are equal", "rank-sum")
+    # Mann and Whitney's U: the number of pairs, one of each sample, in which the first is higher.
     lowest = len(one) * (len(one) + 1) / 2
     higher = float(rankdata([*one, *other])[: len(one)].sum()) - lowest
     effect = 2 * higher / (len(one) * len(other)) - 1
@@ -132,6 +135,7 @@ def rank_sum(first: Column, second: Column) -> PairedTest:
 
 
 ALPHA = 0.05
+"""The level of significance, after correction for the number of tests."""
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -141,5 +145,5 @@ def holm(p_values: Sequence[float]) -> list[float]:
     stepped = np.minimum(1.0, np.arange(len(given), 0, -1) * given[order])
     adjusted = np.empty_like(given)
     adjusted[order] = np.maximum.accumulate(stepped)
-    found: list[float] = adjusted.tolist()
-    return found
+    in_given_order: list[float] = adjusted.tolist()
+    return in_given_order

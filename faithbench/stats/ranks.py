@@ -73,10 +73,11 @@ def average_ranks(values: Sequence[float], higher_is_better: bool) -> list[float
     """Rank values, the best 1; equal ones share the mean of their ranks."""
     # Rounded, so that the last bit of a mean does not break a tie.
     rounded = np.round(values, 12)
-    _, places, counts = np.unique(
+    _, groups, counts = np.unique(
         -rounded if higher_is_better else rounded, return_inverse=True, return_counts=True
     )
-    ranks: list[float] = (np.cumsum(counts) - (counts - 1) / 2)[places].tolist()
+    # A group of equal values ends at the sum of all counts so far, and has its mean rank.
+    ranks: list[float] = (np.cumsum(counts) - (counts - 1) / 2)[groups].tolist()
     return ranks
 
 
@@ -86,7 +87,7 @@ def _friedman(ranks: Floats) -> float:
 
     tasks, explainers = ranks.shape
     counts = [np.unique(row, return_counts=True)[1] for row in ranks]
-    tied = sum(float((own**3 - own).sum()) for own in counts)
+    tied = sum(float((sizes**3 - sizes).sum()) for sizes in counts)
     most = tasks * explainers * (explainers + 1)
     spread = 12 / most * float((ranks.sum(axis=0) ** 2).sum()) - 3 * tasks * (explainers + 1)
     correction = 1 - tied / (most * (explainers - 1))
@@ -94,7 +95,7 @@ def _friedman(ranks: Floats) -> float:
 
 
 def critical_difference(explainers: int, tasks: int, alpha: float = ALPHA) -> float:
-    """Return how far two mean ranks must lie apart: q sqrt(k (k + 1) / 6 N) (Demsar 2006)."""
+    """Return how far apart two mean ranks must be: q sqrt(k (k + 1) / 6 N) (Demsar 2006)."""
     return critical_width(alpha, explainers) / math.sqrt(2) * _spread(explainers, tasks)
 
 
@@ -103,9 +104,9 @@ def nemenyi(mean_ranks: Sequence[float] | Floats, tasks: int) -> tuple[tuple[flo
     means, explainers = np.asarray(mean_ranks), len(mean_ranks)
     gaps = np.round(np.abs(means[:, None] - means[None]), 12)
     # Each tail is an integral, and many gaps are equal.
-    distinct, places = np.unique(gaps, return_inverse=True)
+    distinct, indices = np.unique(gaps, return_inverse=True)
     scaled = distinct * math.sqrt(2) / _spread(explainers, tasks)
-    p = np.where(distinct == 0, 1.0, tail(scaled, explainers))[places.reshape(gaps.shape)]
+    p = np.where(distinct == 0, 1.0, tail(scaled, explainers))[indices.reshape(gaps.shape)]
     return tuple(map(tuple, p.tolist()))
 
 
@@ -124,18 +125,22 @@ def _check(values: Sequence[Column], higher_is_better: Sequence[bool]) -> None:
 
 
 _STEP = 1 / 64
+"""Distance of the points at which the integral is evaluated."""
 _WIDEST = 40.0
-"""No range of any number of values that fits into memory is as wide."""
+"""A width that the range of normal values does not reach, whatever their number."""
 
 
 def tail(widths: Floats, values: int) -> Floats:
-    """Return how likely the range of so many values is wider than each of `widths`.
+    """Return the probability that n normal values span more than each of `widths`.
 
-    All lie within q above the lowest, z: the integral of n phi(z) (Phi(z + q) - Phi(z))^(n - 1).
-    The trapezoid rule is exact to the last digits for a smooth function that vanishes on both
-    ends.
+    This is the tail of the studentized range with infinite degrees of freedom. All values lie
+    within q of the lowest one, z, with probability
+    integral of n phi(z) (Phi(z + q) - Phi(z))^(n - 1) dz.
     """
     from scipy.special import ndtr
+
+    # The trapezoid rule converges exponentially for a smooth function that vanishes on both ends:
+    # this is as exact as `scipy.stats.studentized_range`, which takes a second to import.
 
     lowest = np.arange(-10, 10, _STEP)
     density = np.exp(-(lowest**2) / 2) / np.sqrt(2 * np.pi)
@@ -145,10 +150,10 @@ def tail(widths: Floats, values: int) -> Floats:
 
 
 def critical_width(alpha: float, values: int) -> float:
-    """Return the width that the range of so many values exceeds with probability `alpha`."""
+    """Return the width that the range of n normal values exceeds with probability `alpha`."""
     low, high = 0.0, _WIDEST
     middle = (low + high) / 2
-    # Halved until no number lies between: the tail falls all the way.
+    # The tail falls as widths grow, so halve until no number lies between the two.
     while low < middle < high:
         if tail(np.array([middle]), values)[0] > alpha:
             low = middle

@@ -1,4 +1,4 @@
-"""What many values come to: means, intervals, and paired tests between explainers."""
+"""Wilcoxon's signed-rank test, of one pair of explainers or of many at once."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 from faithbench.core.types import Bools, Floats, Ints
 from faithbench.stats.summaries import Column
 
-FEWEST = 6  # pairs below which no test can reach p < .05
+FEWEST = 6
+"""Number of pairs below which no test can reach p < .05: the least p of 5 is 2 / 2^5."""
 TestName = Literal["signed-rank", "McNemar", "paired t", "rank-sum"]
 
 
 class PairedTest(NamedTuple):
     """A test of two explainers: p value and effect, or the reason why there is none.
 
-    A tuple, which is made faster than a frozen dataclass: a leaderboard has 100000 and more.
     `effect` is a rank-biserial correlation: +1 if the first is always the higher.
     """
+
+    # A tuple, because a leaderboard has 100000 of them and a frozen dataclass takes longer to make.
 
     p: float | None
     effect: float
@@ -57,16 +59,22 @@ def signed_ranks(changes: Floats) -> list[PairedTest]:
 
 
 def _untied_exact_p(changes: Floats) -> Floats:
+    """Return the exact p of every row, none of which has zeros or ties."""
     from scipy.stats import wilcoxon
 
     return wilcoxon(changes, method="exact", axis=1, keepdims=True).pvalue.ravel()
 
 
 def _exact_signed_rank(changes: Floats) -> float:
-    """Count the sign patterns with a rank sum as extreme: scipy takes seconds for ties."""
+    """Return the exact p of one row: the share of sign patterns with a rank sum as extreme.
+
+    scipy counts them one by one where there are ties, which takes seconds.
+    """
     from scipy.stats import rankdata
 
     doubled = np.rint(2 * rankdata(np.abs(changes))).astype(int)  # whole, also where tied
+    # counts[s] is the number of patterns of the ranks so far whose positive ones sum up to s; with
+    # another rank, each pattern stays (it is negative) and one moves up by it (it is positive).
     counts = np.zeros(doubled.sum() + 1)
     counts[0] = 1
     for rank in doubled[changes != 0]:
@@ -86,7 +94,7 @@ def differences(first: Column, second: Column) -> Floats:
 
 
 def no_test(changes: Floats, name: TestName = "signed-rank") -> PairedTest | None:
-    """Return the test that says why there is none, if there can be none."""
+    """Return a test that gives the reason why these pairs cannot be tested, or None if they can."""
     n = len(changes)
     if n >= FEWEST and changes.any():
         return None
@@ -94,7 +102,7 @@ def no_test(changes: Floats, name: TestName = "signed-rank") -> PairedTest | Non
 
 
 def why_none(n: int) -> str:
-    """Say why n pairs cannot be tested: too few, or else all the same."""
+    """Return why n pairs cannot be tested: they are too few, or else all the same."""
     return f"only {n} pairs" if n < FEWEST else "all differences are zero"
 
 
@@ -114,7 +122,7 @@ class RankSums:
 
     @property
     def effect(self) -> Floats:
-        """Return the share of rank sums that is up less that down (Kerby 2014)."""
+        """Return the share of the rank sums that is up minus that down (Kerby 2014)."""
         return (self.up - self.down) / (self.up + self.down)
 
     @property
@@ -134,23 +142,24 @@ class RankSums:
 
 
 def rank_sums(changes: Floats) -> RankSums:
-    """Rank every row of differences by magnitude.
-
-    A magnitude and its sign are packed into one integer (positive floats sort as their bits
-    do), because sorting those is several times as fast as finding an order of floats.
-    """
+    """Rank every row of differences by magnitude."""
+    # Magnitude and sign are packed into one integer, and integers are sorted: floats that are not
+    # negative sort as their bits do, and their top bit, the sign's, is free. So the bits move up by
+    # one, and the lowest bit says whether the difference was positive; it cannot break a tie, as it
+    # is cut off again before magnitudes are compared. For 378 pairs of 200 examples this takes 1 to
+    # 5 ms; `argsort` takes 6 to 9, `scipy.stats.rankdata(axis=1)` 18 to 22 and a second to import.
     keys = (np.abs(changes).view(np.uint64) << np.uint64(1)) | (changes > 0)
     keys.sort(axis=1)
     sizes, is_up = keys >> np.uint64(1), (keys & np.uint64(1)).astype(bool)
     rows, n = changes.shape
-    plain = (sizes[:, 0] > 0) & (sizes[:, 1:] != sizes[:, :-1]).all(axis=1)
+    untied = (sizes[:, 0] > 0) & (sizes[:, 1:] != sizes[:, :-1]).all(axis=1)
     # Without zeros and ties the ranks are 1 to n.
     up = is_up @ np.arange(1.0, n + 1)
     down = n * (n + 1) / 2 - up
     zeros, tied = np.zeros(rows, dtype=np.int64), np.zeros(rows)
-    if not plain.all():
-        odd = ~plain
-        up[odd], down[odd], zeros[odd], tied[odd] = _tied_sums(sizes[odd], is_up[odd])
+    if not untied.all():
+        rest = ~untied
+        up[rest], down[rest], zeros[rest], tied[rest] = _tied_sums(sizes[rest], is_up[rest])
     return RankSums(n, up, down, zeros, tied)
 
 
@@ -176,6 +185,6 @@ def _tied_sums(sizes: NDArray[np.uint64], is_up: Bools) -> tuple[Floats, Floats,
     )
 
 
-def _totals(row: Ints, parts: Floats | Ints, rows: int) -> Floats:
-    """Add up the parts of each row."""
-    return np.bincount(row, weights=parts, minlength=rows).astype(float)
+def _totals(row: Ints, terms: Floats | Ints, rows: int) -> Floats:
+    """Return the sum of each row's terms; `row` says which row a term belongs to."""
+    return np.bincount(row, weights=terms, minlength=rows).astype(float)

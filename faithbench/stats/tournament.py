@@ -1,4 +1,4 @@
-"""Every explainer against every other on one metric: tests, groups of ties, the best."""
+"""Every explainer against every other on one metric: tests, letters of ties, the best."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Duel(NamedTuple):
 
 @dataclass(frozen=True)
 class Tournament:
-    """A table of explainers, best mean first, and what its tests say.
+    """A table of explainers, best mean first, and the results of its tests.
 
-    `duels` has every pair, in that order. `letters` marks groups of ties; who has no value has
-    none. `ties` are those not significantly worse than the best mean: a test of ranks may put
-    one above it, where a few examples make the mean. A metric without a direction has no best,
-    and the highest mean comes first.
+    `duels` has every pair, in that order. `letters` marks groups of ties; an explainer without a
+    value has none. `ties` are those not significantly worse than the best mean; where a few
+    examples dominate the mean, a test of ranks may even prefer one of them. A metric without a
+    direction has no best, and the highest mean comes first.
     """
 
     means: dict[str, float | None]
@@ -51,7 +51,7 @@ class Tournament:
 
     @property
     def tested(self) -> int:
-        """Return how many pairs have a test: what Holm counts."""
+        """Return the number of pairs with a test, which is what Holm corrects for."""
         return sum(duel.adjusted is not None for duel in self.duels)
 
 
@@ -65,55 +65,55 @@ def tournament(
     """
     _check(table)
     arrays = {name: np.asarray(values, dtype=float) for name, values in table.items()}
-    means = {name: _mean(values) for name, values in arrays.items()}
+    means = {name: _mean_of_present(values) for name, values in arrays.items()}
     sign = 1 if higher_is_better is False else -1
-    order = sorted(means, key=lambda name: (*_place(means[name], sign), name))
+    order = sorted(means, key=lambda name: (*_sort_key(means[name], sign), name))
     pairs = list(combinations(range(len(order)), 2))
     tests = paired_tests([arrays[name] for name in order], pairs)
     stepped = iter(holm([test.p for test in tests if test.p is not None]))
     adjusted = [None if test.p is None else next(stepped) for test in tests]
     duels = tuple(
-        Duel(one, other, test, p)
-        for (one, other), test, p in zip(combinations(order, 2), tests, adjusted, strict=True)
+        Duel(first, second, test, p)
+        for (first, second), test, p in zip(combinations(order, 2), tests, adjusted, strict=True)
     )
     present = [name for name in order if means[name] is not None]
     best = present[0] if present and higher_is_better is not None else None
-    # The best comes first of all, and so do its duels.
+    # The best explainer comes first, and so do its duels.
     lost = {duel.second for duel in duels[: len(order) - 1] if _lost(duel, -sign, alpha)}
     ties = [name for name in present[1:] if name not in lost] if best is not None else []
-    found = _letters(present, adjusted, len(order), alpha)
+    marks = _letters(present, adjusted, len(order), alpha)
     return Tournament(
-        {name: means[name] for name in order},
-        duels,
-        {name: found.get(name, "") for name in order},
-        best,
-        tuple(ties),
+        means={name: means[name] for name in order},
+        duels=duels,
+        letters={name: marks.get(name, "") for name in order},
+        best=best,
+        ties=tuple(ties),
     )
 
 
 def _letters(
     present: list[str], adjusted: list[float | None], size: int, alpha: float
 ) -> dict[str, str]:
-    """Return the letters of those with a value, from the p values of all pairs in order."""
+    """Return the letters of explainers with a value, from the p values of all pairs in order."""
     matrix = np.full((size, size), None)
     matrix[np.triu_indices(size, 1)] = adjusted
     matrix.T[np.triu_indices(size, 1)] = adjusted
-    # Who has a value comes before who has none.
+    # Explainers with a value come before those without.
     known = matrix[: len(present), : len(present)].tolist()
     return dict(zip(present, letters(known, alpha), strict=True))
 
 
 def _lost(duel: Duel, sign: int, alpha: float) -> bool:
-    """Say whether the second is significantly worse, where better is higher, or lower if -1."""
+    """Return whether the second is significantly worse; `sign` is -1 if lower is better."""
     return duel.adjusted is not None and duel.adjusted < alpha and sign * duel.test.effect > 0
 
 
-def _mean(values: Floats) -> float | None:
+def _mean_of_present(values: Floats) -> float | None:
     present = values[~np.isnan(values)].tolist()
     return significant(math.fsum(present) / len(present), 12) if present else None
 
 
-def _place(mean: float | None, sign: int) -> tuple[bool, float]:
+def _sort_key(mean: float | None, sign: int) -> tuple[bool, float]:
     return (True, 0.0) if mean is None else (False, sign * mean)
 
 
@@ -138,7 +138,7 @@ def letters(adjusted: PValues, alpha: float = ALPHA) -> list[str]:
     """
     groups = tie_groups(adjusted, alpha)
     return [
-        "".join(_letter(place) for place, group in enumerate(groups) if row in group)
+        "".join(_letter(index) for index, group in enumerate(groups) if row in group)
         for row in range(len(adjusted))
     ]
 
@@ -146,9 +146,9 @@ def letters(adjusted: PValues, alpha: float = ALPHA) -> list[str]:
 def tie_groups(adjusted: PValues, alpha: float = ALPHA) -> list[frozenset[int]]:
     """Return the largest groups of rows without a significant difference inside, first row first.
 
-    Row by row: a new row joins the part of each group that it is tied with, and a group stays
-    as it was if that is not all of it. Of the new groups, those inside others are dropped. So
-    insert and absorb (Piepho 2004) ends too, which goes pair by pair.
+    Rows are added one by one: a new row joins those of each group that it is tied with, and the
+    group also stays as it was if these are not all of it. New groups inside others are dropped.
+    Insert and absorb (Piepho 2004), which goes pair by pair, ends with the same groups.
     """
     size = len(adjusted)
     if any(len(row) != size for row in adjusted):
@@ -156,21 +156,26 @@ def tie_groups(adjusted: PValues, alpha: float = ALPHA) -> list[frozenset[int]]:
             f"tie letters need a p value for every pair of {size} explainers, found rows of "
             f"{sorted({len(row) for row in adjusted})}; give a square matrix"
         )
+    # A group is a number with a bit for each of its rows: `&` intersects, and `& ~` subtracts.
     groups: list[int] = []
-    for row, own in enumerate(adjusted):
-        tied = sum(1 << i for i, p in enumerate(own[:row]) if p is None or p >= alpha)
+    for row, p_values in enumerate(adjusted):
+        tied = sum(1 << i for i, p in enumerate(p_values[:row]) if p is None or p >= alpha)
         kept = [group for group in groups if group & ~tied]
         groups = kept + _outermost({group & tied | 1 << row for group in groups} or {1 << row})
-    found = [frozenset(row for row in range(size) if group >> row & 1) for group in groups]
-    return sorted(found, key=sorted)
+    members = [frozenset(row for row in range(size) if group >> row & 1) for group in groups]
+    return sorted(members, key=sorted)
 
 
 def _outermost(groups: set[int]) -> list[int]:
-    """Drop groups inside others; a group is a number with a bit for each of its rows."""
-    return [one for one in groups if not any(one != o and one & o == one for o in groups)]
+    """Drop groups inside others."""
+    return [
+        group
+        for group in groups
+        if not any(group != other and group & other == group for other in groups)
+    ]
 
 
-def _letter(place: int) -> str:
-    """Return a to z, A to Z, then a2, b2, ...: so many are rare, but must not collide."""
-    turn, index = divmod(place, len(ascii_letters))
-    return ascii_letters[index] + (str(turn + 1) if turn else "")
+def _letter(index: int) -> str:
+    """Return a to z, A to Z, then a2, b2, ...: more than 52 are rare, but must not collide."""
+    turn, letter = divmod(index, len(ascii_letters))
+    return ascii_letters[letter] + (str(turn + 1) if turn else "")

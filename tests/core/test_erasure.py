@@ -89,7 +89,7 @@ def test_what_may_not_be_erased_stays() -> None:
     """Places 2 and 3 may not: they have scores, but neither plan touches them."""
     every = np.array([9.0, 1.0, 5.0, 4.0, 3.0, 2.0])
     places = np.array([1, 4, 5])
-    case = replace(RANKED, scores=every[places], places=places, every_score=every)
+    case = replace(RANKED, scores=every[places], positions=places, every_score=every)
     assert without(case, 2).tolist() == [True, True, True, True, False, False]
     assert only(case, 1).tolist() == [True, False, True, True, True, False]
 

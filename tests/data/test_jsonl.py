@@ -53,7 +53,7 @@ def test_an_id_used_twice_is_found_however_far_apart(tmp_path: Path) -> None:
     rows = [{"id": f"r{n % 2999}", "text": "t", "label": 0} for n in range(3000)]
     path = put(tmp_path, rows)
     assert complaint(make_task(), folder=tmp_path, limit=1) == (
-        f"{path}, line 3000: field 'id': expected an id used once, found 'r0'; mend the row"
+        f"{path}, line 3000: field 'id': expected an id used once, found 'r0'; fix the row"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,9 @@ from faithbench.core.types import Example, Span
 from faithbench.data.dataset import load_dataset
 from faithbench.data.rationales import (
     Coverage,
-    hulls,
     overlaps,
     rationale_coverage,
     rationale_tokens,
-    rationale_words,
-    reading,
 )
 from faithbench.data.tasks import load_task
 from faithbench.data.words import word_spans
@@ -40,10 +38,28 @@ def test_words_that_share_a_character_are_marked() -> None:
     example = Example("a", "A fine, warm film.", 1, rationale=((2, 6), (9, 17)))
     words = [example.text[start:end] for start, end in word_spans(example.text)]
     assert words == ["A", "fine", ",", "warm", "film", "."]
+    marked = overlaps(word_spans(example.text), example.rationale or ())
     # The second span begins inside "warm".
-    assert rationale_words(example).tolist() == [False, True, False, True, True, False]
-    assert not rationale_words(Example("b", "None here", 0)).any()
+    assert marked.tolist() == [False, True, False, True, True, False]
+    assert not overlaps(word_spans("None here"), ()).any()
     assert overlaps([], [(0, 2)]).tolist() == []
+
+
+def hulls(pieces: Sequence[Span], spans: Sequence[Span]) -> tuple[Span | None, ...]:
+    """Return each span as the pieces in it have it, from the first one's start to the last's end.
+
+    A span that begins and ends with a piece comes back as it is, apart from white space at its
+    edges; one that ends inside a piece comes back with the whole of it, and one without any piece
+    as None.
+    """
+    starts = np.array([start for start, _ in pieces], dtype=np.int64)
+    ends = np.array([end for _, end in pieces], dtype=np.int64)
+    widened: list[Span | None] = []
+    for start, end in spans:
+        first = int(np.searchsorted(ends, start, side="right"))
+        last = int(np.searchsorted(starts, end, side="left")) - 1
+        widened.append((int(starts[first]), int(ends[last])) if first <= last else None)
+    return tuple(widened)
 
 
 def test_spans_are_read_back() -> None:
@@ -64,7 +80,7 @@ def test_tokens_of_the_text_alone_are_marked(tiny_model) -> None:
         "plot",
     ]
     assert not marked[tokens.index("[SEP]") :].any(), "the second text is not"
-    assert reading(encoding) == Coverage(whole=2)
+    assert rationale_coverage([encoding]) == Coverage(whole=2)
 
 
 def test_what_truncation_takes_away_is_counted(tiny_model) -> None:
@@ -74,12 +90,12 @@ def test_what_truncation_takes_away_is_counted(tiny_model) -> None:
     spans = ((0, 5), (180, 185), (183, 191), (186, 188), (200, 239))
     encoding = encode(model, Example("a", text, 0, rationale=spans))
     assert encoding.truncated == 18 and max(end for _, end in encoding.spans) == 185
-    found = reading(encoding)
-    assert found == Coverage(whole=2, cut=1, lost=2)
-    assert str(found + Coverage(lost=1)) == "6 spans: 2 read whole, 1 cut, 3 not read"
+    coverage = rationale_coverage([encoding])
+    assert coverage == Coverage(whole=2, cut=1, lost=2)
+    assert str(coverage + Coverage(lost=1)) == "6 spans: 2 read whole, 1 cut, 3 not read"
     whole = encode(model, Example("b", "good film", 0, rationale=((0, 4),)))
     assert rationale_coverage([encoding, whole]) == Coverage(3, 1, 2)
-    assert reading(encode(model, Example("c", "good film", 0))) == Coverage()
+    assert rationale_coverage([encode(model, Example("c", "good film", 0))]) == Coverage()
 
 
 def trimmed(text: str, span: Span) -> Span:
@@ -88,14 +104,14 @@ def trimmed(text: str, span: Span) -> Span:
 
 
 def read_back(example: Example, pieces: list[Span]) -> list[bool]:
-    """Say of each span whether the pieces that carry it are its own text exactly."""
+    """Return for each span whether the pieces in it are its own text exactly."""
     spans = example.rationale or ()
-    found = []
+    exact = []
     for span, hull in zip(spans, hulls(pieces, spans), strict=True):
         start, end = trimmed(example.text, span)
         assert hull is not None and hull[0] <= start < end <= hull[1], "nothing is lost"
-        found.append(hull == (start, end))
-    return found
+        exact.append(hull == (start, end))
+    return exact
 
 
 @real
@@ -124,7 +140,7 @@ def test_real_spans_on_tokens(name: str, model: Model) -> None:
     for example in data.examples:
         encoding = encode(model, example, task.evidence)
         marked = rationale_tokens(encoding)
-        counted += reading(encoding)
+        counted += rationale_coverage([encoding])
         first = len(word_spans(example.text))
         inside = np.flatnonzero((encoding.words >= 0) & (encoding.words < first))
         pieces = [encoding.spans[token] for token in inside]
@@ -146,4 +162,4 @@ def test_made_spans_on_the_bundled_tokens(model: Model) -> None:
     encoding = encode(model, example)
     pieces = [span for span in encoding.spans if span[0] < span[1]]
     assert read_back(example, pieces) == [True] * 5
-    assert reading(encoding) == Coverage(whole=5)
+    assert rationale_coverage([encoding]) == Coverage(whole=5)

@@ -91,7 +91,7 @@ def put(root: Path, *rows: dict[str, Any]) -> Path:
 )
 def test_a_faulty_row(call: Call, tmp_path: Path, row: dict[str, Any], said: str) -> None:
     path = put(tmp_path, GOOD, row)
-    assert call("--data", tmp_path) == f"{path}, line 2: {said}; mend the row"
+    assert call("--data", tmp_path) == f"{path}, line 2: {said}; fix the row"
 
 
 def test_a_split_that_does_not_exist(call: Call, tmp_path: Path) -> None:

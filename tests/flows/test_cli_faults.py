@@ -114,7 +114,7 @@ def test_a_faulty_row_is_named(
 ) -> None:
     path = put(tmp_path, [{"id": "a", "text": "good", "label": 0}, row])
     said = complaint(call(*RUN, "--task", task_file(tmp_path), "--data", tmp_path))
-    assert said.startswith(f"{path}, line 2: {expected}") and said.endswith("; mend the row")
+    assert said.startswith(f"{path}, line 2: {expected}") and said.endswith("; fix the row")
 
 
 def test_changed_data_are_refused_unless_allowed(call: Call, tmp_path: Path) -> None:

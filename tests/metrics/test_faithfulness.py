@@ -251,9 +251,9 @@ def test_the_answer_that_may_not_be_erased_is_ranked() -> None:
     """The predicted answer is no evidence to erase, but an explanation may point at it."""
     scores = np.arange(30.0, 0.0, -1)
     case = case_of(scores, gold=(gold(32, 1, 2),))
-    held = replace(case, places=case.places[2:], scores=case.scores[2:])
+    held = replace(case, positions=case.positions[2:], scores=case.scores[2:])
     assert value("answer_recall_at_20", [], held) == 1.0
-    nothing = replace(case, places=case.places[:0], scores=case.scores[:0])
+    nothing = replace(case, positions=case.positions[:0], scores=case.scores[:0])
     assert value("answer_recall_at_20", [], nothing) == 1.0
     assert value("aopc", [], nothing) is None
 

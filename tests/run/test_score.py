@@ -210,7 +210,7 @@ def test_a_metric_gets_the_rows_it_planned(tiny_model: Any, batch_of: Any) -> No
 
     def blank(case: Case) -> Any:
         keep = np.ones((1, len(case.every_score)), dtype=bool)
-        keep[0, case.places] = False
+        keep[0, case.positions] = False
         return keep
 
     metrics = [
@@ -265,7 +265,7 @@ def test_a_metric_sees_the_case(tiny_model: Any, batch_of: Any) -> None:
     for case, attribution, log_probability, own in zip(seen, found, full, bounds, strict=True):
         places = np.flatnonzero(attribution.encoding.erasable)
         assert case.scores.tolist() == attribution.scores.tolist()
-        assert case.places.tolist() == case.evidence.tolist() == places.tolist()
+        assert case.positions.tolist() == case.evidence.tolist() == places.tolist()
         assert case.order.tolist() == places[rank(attribution.scores)].tolist()
         assert case.every_score.tolist() == attribution.every_score.tolist()
         assert (case.log_probability, case.bounds, case.gold) == (log_probability, own, ())
@@ -277,9 +277,9 @@ def test_a_predicted_answer_is_evidence_but_not_erasable() -> None:
     """Of five tokens the second and third are the answer; the scores of the others count."""
     attribution = attribution_of(bag_encoding(range(5)), [5.0, 4.0, 3.0, 2.0, 1.0], (2, 3))
     case = case_of(attribution, math.log(0.25))
-    assert case.places.tolist() == [1, 4, 5]
+    assert case.positions.tolist() == [1, 4, 5]
     assert case.scores.tolist() == [5.0, 2.0, 1.0]
     assert case.evidence.tolist() == [1, 2, 3, 4, 5]
     assert case.probability == pytest.approx(0.25)
     none = case_of(attribution_of(attribution.encoding, np.zeros(5), (0, 0)), 0.0)
-    assert none.places.tolist() == [1, 2, 3, 4, 5]
+    assert none.positions.tolist() == [1, 2, 3, 4, 5]
