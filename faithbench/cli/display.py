@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from faithbench.core.types import Progress
+from faithbench.data.kinds import KINDS
 from faithbench.metrics.cost import COSTS, Cost
 from faithbench.metrics.registry import title_of
 from faithbench.records.schema import MetricFacts, Record
@@ -106,7 +107,7 @@ def results_tables(records: Sequence[tuple[str, Record]]) -> list[Table]:
 def caption(record: Record) -> str:
     """Say what the table's numbers are, and of which model."""
     model = record.model
-    right = "exact match" if record.task.kind == "qa" else "accuracy"
+    right = KINDS[record.task.kind].right_noun
     accuracy = "" if model.accuracy is None else f", {right} {model.accuracy:.3f}"
     moved = model.precision and (
         f"; {model.dtype} moves f by {model.precision.largest_shift:.2g} at most "

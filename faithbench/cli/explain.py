@@ -12,6 +12,7 @@ from rich.text import Text
 
 from faithbench.cli.options import Device, ModelName, PluginFiles, TaskName
 from faithbench.core.errors import FaithbenchError
+from faithbench.data.kinds import KINDS
 
 if TYPE_CHECKING:
     from faithbench.data.tasks import Task
@@ -74,7 +75,7 @@ def explain(
 def _check_texts(task: Task, text: str, text_b: str | None) -> None:
     if not text.strip():
         raise FaithbenchError("the text is empty; give --text some words")
-    if (text_b is None) != (task.kind == "classification"):
+    if (text_b is None) != (KINDS[task.kind].texts == 1):
         advice = "give --text-b" if text_b is None else "leave out --text-b"
         raise FaithbenchError(f"task {task.name} is of kind {task.kind}; {advice}")
 

@@ -212,7 +212,6 @@ def show_examples(
 
     from faithbench.cli.heat_map import heat_map
     from faithbench.models.encoding import encode
-    from faithbench.run.one_text import say
 
     count = min(count, len(outcome.rows))
     console.print(
@@ -225,7 +224,7 @@ def show_examples(
         row, example = outcome.rows[index], data.examples[index]
         encoding = encode(model, example, data.task.evidence, long)
         verdict = "right" if row.right else f"wrong, it is {_truth(labels, example)}"
-        prediction = f"{row.id}: {say(labels, encoding, row.target)}"
+        prediction = f"{row.id}: {model.kind.describe(labels, encoding, row.target)}"
         console.print(Text(f"{prediction} (p = {row.probability:.3f}, {verdict})", style="dim"))
         console.print(heat_map(encoding, np.array(row.scores)))
 

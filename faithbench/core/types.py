@@ -25,6 +25,8 @@ Span = tuple[int, int]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+TokenRow = tuple[Ints, Ints]
+"""One input of a network: its token ids and its segment ids."""
 
 
 @dataclass(frozen=True)

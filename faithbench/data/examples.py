@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Answer, Example, Span
+from faithbench.data.kinds import KINDS
 from faithbench.data.sources import PlacedRow
 from faithbench.data.tasks import Task
 
@@ -52,9 +53,9 @@ def _example(task: Task, row: dict[str, object]) -> Example:
         raise _RowError(strays[0], f"one of the fields {', '.join(sorted(_KEYS))}", row[strays[0]])
     if "text" in row and "text_a" in row:
         raise _RowError("text_a", "either text or text_a", "both")
-    paired = task.kind != "classification"
+    paired = KINDS[task.kind].texts == 2
     if not paired and row.get("text_b") is not None:
-        raise _RowError("text_b", "no second text in a classification task", row["text_b"])
+        raise _RowError("text_b", f"no second text in a {task.kind} task", row["text_b"])
     text = _string(row, "text_a" if "text_a" in row else "text")
     return Example(
         id=_string(row, "id"),

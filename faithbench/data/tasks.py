@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.schema import Closed
 from faithbench.core.types import Evidence
+from faithbench.data.kinds import KINDS, KindName
 from faithbench.data.task_schema import (
     TABLES,
     ModelRef,
@@ -35,7 +36,7 @@ class Task(SourceTables):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
     version: Annotated[StrictInt, Field(ge=1)]
     title: Text
-    kind: Literal["classification", "pair", "qa"]
+    kind: KindName
     labels: tuple[Text, ...] = Field(min_length=1)
     evidence: Evidence = "text"
     rationale: Rationale = "none"
@@ -55,11 +56,12 @@ class Task(SourceTables):
             raise ValueError(f"models.{stray[0]} is given, but the task has no {stray[0]} source")
         if len(set(self.labels)) < len(self.labels):
             raise ValueError("expected labels that differ from each other")
-        if self.kind != "qa" and len(self.labels) < 2:
+        kind = KINDS[self.kind]
+        if len(self.labels) < kind.least_labels:
             raise ValueError(f"expected two labels or more for a {self.kind} task")
-        if self.kind == "classification" and self.evidence != "text":
-            raise ValueError("a classification task has one text: expected evidence = 'text'")
-        if self.kind != "classification" and self.hub and "text_b" not in self.hub.columns:
+        if kind.texts == 1 and self.evidence != "text":
+            raise ValueError(f"a {self.kind} task has one text: expected evidence = 'text'")
+        if kind.texts == 2 and self.hub and "text_b" not in self.hub.columns:
             raise ValueError(f"a {self.kind} task has two texts: expected hub.columns.text_b")
         return self
 

@@ -10,8 +10,7 @@ import torch
 
 from faithbench.core.erasure import Operator, erase
 from faithbench.core.errors import FaithbenchError, unknown
-from faithbench.core.types import Batch, Bools, Encoding, Floats, Ints
-from faithbench.models.engine import TokenRow
+from faithbench.core.types import Batch, Bools, Encoding, Floats, Ints, TokenRow
 from faithbench.models.session import Session
 
 _OUTPUTS = ("probability", "log-probability")

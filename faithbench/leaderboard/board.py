@@ -10,6 +10,7 @@ import json
 from typing import Final, Literal, NamedTuple
 
 from faithbench.core.schema import Count, Facts
+from faithbench.data.kinds import KindName
 from faithbench.data.task_schema import Rationale, SourceName
 from faithbench.metrics.registry import Family
 
@@ -130,7 +131,7 @@ class Table(Facts):
     task: str
     task_version: int
     title: str
-    kind: Literal["classification", "pair", "qa"]
+    kind: KindName
     source: SourceName
     split: str
     n: Count

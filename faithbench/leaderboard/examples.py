@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from faithbench.core.text import without_controls
+from faithbench.data.kinds import KINDS
 from faithbench.leaderboard.board import ShownExample
 from faithbench.leaderboard.gather import Entry, Group
 from faithbench.records.rows import ResultRow
@@ -44,6 +45,7 @@ def _shown_example(
 ) -> ShownExample:
     """Return one example; prediction and tokens are those in the rows of `reference`."""
     row, record = rows[reference.label][example], reference.first
+    kind = KINDS[record.task.kind]
     scores = {
         entry.label: rows[entry.label][example].scores
         for entry in group.entries
@@ -53,20 +55,13 @@ def _shown_example(
     return ShownExample(
         id=without_controls(example),
         tokens=tuple(without_controls(token) for token in row.tokens),
-        said=_target_name(record.model.labels, row.target),
-        truth=_target_name(record.model.labels, row.label) if record.task.kind != "qa" else "",
+        said=without_controls(kind.name_target(record.model.labels, row.target)),
+        truth=without_controls(kind.name_truth(record.model.labels, row.label)),
         right=row.right,
         probability=round(row.probability, 6),
         scores={label: _scaled(values) for label, values in scores.items()},
         rationale=tuple(score > 0 for score in people[0]) if people else (),
     )
-
-
-def _target_name(labels: Sequence[str], target: int | tuple[int, int]) -> str:
-    """Return the name of a class; rows keep the positions of an answer, not its words."""
-    if isinstance(target, tuple):
-        return "answer"
-    return without_controls(labels[target]) if 0 <= target < len(labels) else str(target)
 
 
 def _scaled(scores: Sequence[float]) -> tuple[float, ...]:

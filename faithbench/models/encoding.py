@@ -10,9 +10,9 @@ import torch
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch, Encoding, Evidence, Example, Ints, Long, Target
+from faithbench.data.windows import cut_windows
 from faithbench.data.words import word_spans, words_of_tokens
 from faithbench.models.model import Model
-from faithbench.models.windows import cut_windows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -28,7 +28,7 @@ def encode(
     windows.
     """
     pair = () if example.text_b is None else (example.text_b,)
-    asks = pair != () and len(model.outputs) > 1
+    asks = pair != () and model.kind.second_first
     texts = (*pair, example.text) if asks else (example.text, *pair)
     cut_first: str | bool = "only_second" if asks else "only_first"
     cut_first = cut_first if evidence == "text" else "longest_first"

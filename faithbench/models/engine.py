@@ -12,14 +12,11 @@ import torch
 import torch.nn.functional as F
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Floats, Ints
+from faithbench.core.types import Floats, TokenRow
 from faithbench.models.encoding import inputs_of, pad_rows
 from faithbench.models.fast_encoder import FastEncoder, fast_encoder
 from faithbench.models.meter import Meter
 from faithbench.models.model import Model
-
-TokenRow = tuple[Ints, Ints]
-"""One input: its token ids and its segment ids."""
 
 BUDGET = 2048
 """Padded tokens per pass: enough to fill two cores, little enough to keep padding small."""
@@ -71,11 +68,11 @@ class Engine:
         spared = sum(self._seconds[key] for key in set(keys) - set(fresh))
         self.meter.charge(forwards=len(set(keys)), passes=0, shared_seconds=spared)
         self._compute(list(fresh.items()))
-        outputs = self.model.outputs
-        width = len(self.model.labels) if len(outputs) == 1 else self.model.max_tokens
+        kind = self.model.kind
+        width = self.model.max_tokens if kind.per_position else len(self.model.labels)
         if not rows:
             return np.zeros((0, width))
-        first = outputs.index(output) * width
+        first = kind.outputs.index(output) * width
         return np.stack([self._known[key] for key in keys])[:, first : first + width]
 
     def forget(self) -> None:
@@ -110,16 +107,20 @@ class Engine:
         self.meter.charge(passes=1)
         with torch.inference_mode():
             if self._lean is not None:
-                logits = self._lean(ids, types, attention)
-                return _array(torch.log_softmax(logits.cpu().double(), dim=-1))
-            out = network(**inputs_of(network, ids, types, attention))
-        if len(self.model.outputs) == 1:
-            return _array(torch.log_softmax(out.logits.cpu().double(), dim=-1))
-        missing = self.model.max_tokens - ids.shape[1]
-        padding = attention.cpu() == 0
-        parts = [out[h].cpu().double().masked_fill(padding, -torch.inf) for h in self.model.outputs]
-        padded = [F.pad(p.log_softmax(dim=-1), (0, missing), value=-torch.inf) for p in parts]
-        return _array(torch.cat(padded, dim=1))
+                outputs = [self._lean(ids, types, attention)]
+            else:
+                out = network(**inputs_of(network, ids, types, attention))
+                outputs = [getattr(out, name) for name in self.model.outputs]
+        logits = [output.cpu().double() for output in outputs]
+        kind = self.model.kind
+        if kind.per_position:
+            # Padding is no position, and all rows are as wide as the longest input.
+            padding, missing = attention.cpu() == 0, self.model.max_tokens - ids.shape[1]
+            logits = [
+                F.pad(one.masked_fill(padding, -torch.inf), (0, missing), value=-torch.inf)
+                for one in logits
+            ]
+        return _array(torch.cat([kind.log_probabilities(one) for one in logits], dim=1))
 
 
 def _array(values: torch.Tensor) -> Floats:

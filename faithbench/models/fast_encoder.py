@@ -35,7 +35,7 @@ def fast_encoder(model: Model, *, differentiable: bool = False) -> FastEncoder |
     sorts rows by length, so that embeddings put in a row's place must be of rows of one length.
     """
     network: Any = model.network
-    if len(model.outputs) > 1 or model.dtype not in _TOLERANCE or network.training:
+    if model.kind.per_position or model.dtype not in _TOLERANCE or network.training:
         return None
     try:
         layers = network.base_model.encoder.layer

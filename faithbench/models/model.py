@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ import torch
 
 from faithbench.core.erasure import Operator
 from faithbench.core.errors import FaithbenchError
+from faithbench.data.kinds import KINDS, Kind
+from faithbench.data.kinds.classification import CLASSIFICATION
 from faithbench.models.weights import Located, locate, read_card, sha256_of_weights
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ class Model:
     network: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     labels: tuple[str, ...]
+    kind: Kind = CLASSIFICATION
     _twins: dict[torch.dtype, PreTrainedModel] = field(default_factory=dict)
 
     @property
@@ -56,9 +60,7 @@ class Model:
     @property
     def outputs(self) -> tuple[str, ...]:
         """The outputs that are explained: one of a classifier, two of a question answerer."""
-        return (
-            ("start_logits", "end_logits") if hasattr(self.network, "qa_outputs") else ("logits",)
-        )
+        return self.kind.outputs
 
     @property
     def max_tokens(self) -> int:
@@ -126,36 +128,32 @@ def load_model(
     place = choose_device(device)
     found = locate(ref, revision)
     quieten()
-    from transformers import (
-        AutoModelForQuestionAnswering,
-        AutoModelForSequenceClassification,
-        AutoTokenizer,
-    )
+    import transformers
 
-    asks = _answers_questions(found)
-    if kind is not None and asks != (kind == "qa"):
+    there = _kind_of(found)
+    if kind is not None and KINDS[kind].network != there.network:
         raise FaithbenchError(
-            f"model {ref!r} is a {'question answerer' if asks else 'classifier'}, the task is of "
+            f"model {ref!r} is a {there.model_noun}, the task is of "
             f"kind {kind}; choose a model that was trained for this task with --model"
         )
-    if not asks:
+    if not there.per_position:
         _check_classes(ref, found, len(labels))
-    auto: Any = AutoModelForQuestionAnswering if asks else AutoModelForSequenceClassification
+    auto: Any = getattr(transformers, f"AutoModelFor{there.network}")
     network, report = auto.from_pretrained(
         found.base,
         revision=found.revision,
-        num_labels=2 if asks else len(labels),
+        num_labels=2 if there.per_position else len(labels),
         dtype=torch.float32,
         output_loading_info=True,
     )
-    tokenizer = AutoTokenizer.from_pretrained(found.base, revision=found.revision)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(found.base, revision=found.revision)
     if found.adapter is not None:
         network = _merge_adapter(network, found.adapter)
     elif untrained := [
         key for key in report["missing_keys"] if not key.startswith(network.base_model_prefix)
     ]:
         raise FaithbenchError(
-            f"model {ref!r} has no trained {'answer head' if asks else 'classifier'} "
+            f"model {ref!r} has no trained {there.head_noun} "
             f"(no {', '.join(sorted(untrained))}); "
             "choose a model that was trained for this task with --model"
         )
@@ -167,17 +165,27 @@ def load_model(
         revision=found.revision,
         weights_sha256=sha256_of_weights(found),
         folder=found.adapter or found.folder,
+        kind=there if kind is None else KINDS[kind],
     )
 
 
-def _answers_questions(found: Located) -> bool:
-    """Say whether a model finds answers in a text, by its card or its configuration."""
-    if found.adapter is not None:
-        return bool(read_card(found.adapter).get("kind") == "qa")
+def _kind_of(located: Located) -> Kind:
+    """Return the kind of a model, by its card or by the architecture in its configuration."""
+    if located.adapter is not None:
+        return KINDS[read_card(located.adapter).get("kind", CLASSIFICATION.name)]
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(found.base, revision=found.revision)
-    return any("QuestionAnswering" in name for name in config.architectures or ())
+    config = AutoConfig.from_pretrained(located.base, revision=located.revision)
+    return _kind_by_architecture(config.architectures or ())
+
+
+def _kind_by_architecture(names: Iterable[str]) -> Kind:
+    """Return the first kind whose network one of the names ends with, else classification."""
+    names = tuple(names)
+    for kind in KINDS.values():
+        if any(name.endswith(kind.network) for name in names):
+            return kind
+    return CLASSIFICATION
 
 
 def _check_classes(ref: str, found: Located, wanted: int) -> None:
@@ -204,14 +212,19 @@ def build_model(
     revision: str | None = None,
     weights_sha256: str = "",
     folder: Path | None = None,
+    kind: Kind | None = None,
 ) -> Model:
-    """Wrap a network already in memory: evaluation mode, frozen, with a padding token."""
+    """Wrap a network already in memory: evaluation mode, frozen, with a padding token.
+
+    Without a `kind` it is that of the network's class.
+    """
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     if network.config.pad_token_id is None:
         network.config.pad_token_id = tokenizer.pad_token_id
     network.eval().requires_grad_(False)
-    return Model(name, revision, weights_sha256, folder, network, tokenizer, labels)
+    kind = kind or _kind_by_architecture(cls.__name__ for cls in type(network).__mro__)
+    return Model(name, revision, weights_sha256, folder, network, tokenizer, labels, kind)
 
 
 def choose_device(name: str) -> torch.device:

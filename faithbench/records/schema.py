@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 from faithbench.core.erasure import Operator
 from faithbench.core.schema import Count, Facts
 from faithbench.core.types import Long
+from faithbench.data.kinds import KindName
 from faithbench.data.task_schema import Rationale, SourceName
 
 
@@ -34,7 +35,7 @@ class TaskFacts(Facts):
 
     name: str
     version: int
-    kind: Literal["classification", "pair", "qa"]
+    kind: KindName
     split: str
     n: Count
     source: SourceName

@@ -10,11 +10,12 @@ from itertools import islice, pairwise
 import torch
 
 from faithbench.core.types import Attribution, Batch, Encoding
+from faithbench.data.kinds.kind import Prediction
+from faithbench.data.windows import fold, parts_of
 from faithbench.metrics.registry import case_metrics
 from faithbench.models.encoding import collate
-from faithbench.models.predictions import Prediction, predictions
+from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
-from faithbench.models.windows import fold, parts_of
 from faithbench.records.rows import ResultRow, row_of
 from faithbench.run.attribute import attribute, seed_of
 from faithbench.run.job import Cell, Job, probed_ids

@@ -10,11 +10,11 @@ import torch
 from faithbench.core.errors import telling_kept
 from faithbench.core.files import check_writable
 from faithbench.core.types import Encoding, Progress
+from faithbench.data.windows import parts_of
 from faithbench.explainers.protocol import check_inputs
 from faithbench.models.encoding import encode
 from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
-from faithbench.models.windows import parts_of
 from faithbench.records.rows_writer import RowsFile, open_rows
 from faithbench.run.attribute import attribute
 from faithbench.run.backends import Backend

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from faithbench.core.types import Progress, Target
 from faithbench.data.dataset import Dataset
+from faithbench.data.kinds import KINDS
 from faithbench.metrics.neighbours import (
     NeighbourKey,
     Neighbours,
@@ -52,7 +53,8 @@ class Nearest:
 
     def _find(self, kind: str) -> Neighbours:
         texts = [document(example) for example in self.data.examples]
-        classes = [target if isinstance(target, int) else 0 for target in self.targets]
+        task_kind = KINDS[self.data.task.kind]
+        classes = [task_kind.neighbour_class(target) for target in self.targets]
         facts = NeighbourKey(
             data=self.data.sha256,
             ids=tuple(example.id for example in self.data.examples),

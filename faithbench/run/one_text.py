@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from faithbench.core.types import Attribution, Encoding, Example, Floats, Target
+from faithbench.core.types import Attribution, Encoding, Example, Floats
 from faithbench.data.tasks import Task
 from faithbench.data.words import word_spans
 from faithbench.explainers.selection import Selected
-from faithbench.models.answers import span_text
 from faithbench.models.encoding import collate, encode
-from faithbench.models.predictions import NO_ANSWER, predictions
+from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
 from faithbench.run.attribute import attribute, seed_of
 
@@ -38,15 +36,8 @@ def explain_text(
     attribution = attribute(session, selected, batch)[0]
     session.drop_passes()
     words = word_scores(encoding, attribution.scores)
-    said = say(task.labels, encoding, prediction.target)
+    said = model.kind.describe(task.labels, encoding, prediction.target)
     return Explanation(said, math.exp(prediction.log_probability), attribution, words)
-
-
-def say(labels: Sequence[str], encoding: Encoding, target: Target) -> str:
-    """Return a prediction in words: the class, or the answer."""
-    if isinstance(target, int):
-        return labels[target]
-    return "no answer" if target == NO_ANSWER else repr(span_text(encoding, target))
 
 
 def word_scores(encoding: Encoding, scores: Floats) -> tuple[tuple[str, float], ...]:

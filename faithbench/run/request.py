@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import check_writable
 from faithbench.data.dataset import Dataset, load_dataset
+from faithbench.data.kinds import KINDS
 from faithbench.data.tasks import Task, load_task
 from faithbench.explainers.protocol import is_stochastic
 from faithbench.explainers.selection import Selected, find_explainers
@@ -99,7 +100,7 @@ def model_for(task: Task, data: Dataset, asked: str | None) -> tuple[str, str | 
 def wanted_metrics(metrics: str, data: Dataset, *, several_seeds: bool) -> tuple[Metric, ...]:
     """Resolve the metrics; `all` leaves out what task, data or explainers lack the needs of."""
     there: dict[Need, bool] = {
-        "answers": data.task.kind == "qa",
+        "answers": KINDS[data.task.kind].has_answers,
         "rationale": data.rationale != "none",
         "sentences": data.rationale != "none" and data.task.rationale_unit == "sentences",
         "seeds": several_seeds,
@@ -125,14 +126,15 @@ def _check_options(task: Task, operator: str, long: str) -> None:
     """Refuse what no task takes, and what questions do not."""
     if operator not in _OPERATORS:
         raise unknown("operator", operator, _OPERATORS)
-    if task.kind == "qa" and operator != "mask":
+    kind = KINDS[task.kind]
+    if operator not in kind.operators:
         raise FaithbenchError(
             f"task {task.name} asks for answers, whose places --operator {operator} would "
             "move or blur; leave it at mask"
         )
     if long not in _LONG:
         raise unknown("way to read long texts", long, _LONG)
-    if task.kind == "qa" and long == "window":
+    if long == "window" and not kind.windows:
         raise FaithbenchError(
             f"task {task.name} asks for answers, which --long window cannot join; "
             "leave it at truncate"

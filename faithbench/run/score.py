@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from faithbench.core.erasure import Operator
-from faithbench.core.types import Attribution, Bools, Case, Outputs
+from faithbench.core.types import Attribution, Bools, Case, Outputs, TokenRow
+from faithbench.data.kinds.kind import Kind
+from faithbench.data.windows import erased_rows
 from faithbench.metrics.registry import CaseMetric
-from faithbench.models.engine import Engine, TokenRow
-from faithbench.models.predictions import erasable_places, evaluate_inputs, gold_tokens
-from faithbench.models.windows import erased_rows
+from faithbench.models.engine import Engine
+from faithbench.models.predictions import evaluate_inputs, gold_tokens
 
 # A metric that stops early asks for so many rows at a time: few are then in vain, and with
 # the other examples of a chunk they still fill a pack.
@@ -80,7 +81,7 @@ def score(
     bounds need. Metrics that may stop early ask in waves, all examples side by side.
     """
     cases = [
-        case_of(attribution, full, None if bounds is None else bounds[i])
+        case_of(engine.model.kind, attribution, full, None if bounds is None else bounds[i])
         for i, (attribution, full) in enumerate(zip(attributions, log_probability, strict=True))
     ]
     requests = [
@@ -100,10 +101,12 @@ def score(
     return [_scored([r for r in requests if r.owner == i]) for i in range(len(cases))]
 
 
-def case_of(attribution: Attribution, log_probability: float, bounds: Bounds | None = None) -> Case:
+def case_of(
+    kind: Kind, attribution: Attribution, log_probability: float, bounds: Bounds | None = None
+) -> Case:
     """Return what metrics see of an attribution."""
     encoding = attribution.encoding
-    places = erasable_places(encoding, attribution.target)
+    places = kind.erasable(encoding, attribution.target)
     return Case(
         scores=attribution.every_score[places],
         positions=places,

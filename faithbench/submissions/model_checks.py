@@ -11,8 +11,9 @@ import numpy as np
 
 from faithbench.core.rounding import significant
 from faithbench.core.types import Attribution, Encoding, Floats
+from faithbench.data.kinds.kind import Prediction
 from faithbench.metrics.registry import case_metrics, find_metrics, text_metrics
-from faithbench.models.predictions import Prediction, predictions
+from faithbench.models.predictions import predictions
 from faithbench.records.rows import ResultRow
 from faithbench.run.finish import explained_texts, spans_of, text_values
 from faithbench.run.measures.rationale_erasure import labels_without_rationale
@@ -141,7 +142,7 @@ def _check_case(
         "distinct_rows": sum(scored.distinct_rows for scored in by_seed),
     }
     yield from unequal_fields(file, field, row, counts)
-    if setup.data.rationale != "none" and isinstance(row.target, int):
+    if setup.data.rationale != "none":
         (without,) = labels_without_rationale(engine, [encoding], "mask")
         erased = {"right_without_rationale": without}
         yield from unequal_fields(file, field, row, erased)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import Dataset
+from faithbench.data.kinds import KINDS
 from faithbench.metrics.registry import Measure, Metric, case_metrics
 from faithbench.records.identity import identity_of, place_of, run_key
 from faithbench.records.record import read
@@ -157,8 +158,8 @@ def _check_rows(
         field = f"rows[{row.id}]"
         facts = {"label": example.label, "forwards": None, "backwards": None, "gap": None}
         yield from unequal_fields(file, field, row, facts)
-        if isinstance(row.target, int):
-            right = row.target == example.label
+        right = KINDS[data.task.kind].is_right(row.target, example)
+        if right is not None:
             yield from unequal_fields(file, field, row, {"right": right})
         if not all(0 <= probability <= 1 for probability in (row.probability, *row.curve)):
             yield Fault(file, f"{field}.probability", "found one outside 0 to 1")

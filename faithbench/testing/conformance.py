@@ -12,7 +12,6 @@ from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from faithbench.core.plugins import Plugin
@@ -154,12 +153,10 @@ def batch_of(
     """Collate examples with a fixed target and seed each."""
     encodings = [encode(model, example, evidence) for example in examples]
     seeds = [1000 + start + i for i in range(len(examples))]
-    if len(model.outputs) == 1:
-        targets: Any = [(start + i) % len(model.labels) for i in range(len(examples))]
-    else:
-        # The last two tokens of the text: in a causal model, earlier ones do not read the rest.
-        last = [np.flatnonzero(encoding.erasable)[-2:].tolist() for encoding in encodings]
-        targets = [(indices[0], indices[-1]) for indices in last]
+    targets = [
+        model.kind.probe_target(encoding, start + i, model.labels)
+        for i, encoding in enumerate(encodings)
+    ]
     return collate(model, encodings, targets, seeds)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from faithbench.data.kinds import KINDS, Kind
 from faithbench.data.tasks import Task
 from faithbench.models.encoding import shortened
 from faithbench.models.model import Model, build_model, choose_device, quieten
@@ -62,23 +63,18 @@ def settle(recipe: Recipe, base: Base) -> Recipe:
 
 def start_model(task: Task, recipe: Recipe, base: Base, device: str = "auto") -> Model:
     """Put a fresh head on the base, and an adapter unless all weights are trained; seeded."""
-    from transformers import (
-        AutoConfig,
-        AutoModelForQuestionAnswering,
-        AutoModelForSequenceClassification,
-        AutoTokenizer,
-    )
+    import transformers
 
     quieten()
     torch.manual_seed(recipe.seed)
-    asks = task.kind == "qa"
-    config = AutoConfig.from_pretrained(base.folder)
+    kind = KINDS[task.kind]
+    config = transformers.AutoConfig.from_pretrained(base.folder)
     for name in _DROPOUTS & set(config.to_dict()):
         setattr(config, name, recipe.encoder_dropout)
-    if not asks:
+    if not kind.per_position:
         config.id2label = dict(enumerate(task.labels))
         config.label2id = {label: i for i, label in enumerate(task.labels)}
-    auto: Any = AutoModelForQuestionAnswering if asks else AutoModelForSequenceClassification
+    auto: Any = getattr(transformers, f"AutoModelFor{kind.network}")
     network: Any = auto.from_pretrained(
         base.folder,
         config=config,
@@ -87,9 +83,9 @@ def start_model(task: Task, recipe: Recipe, base: Base, device: str = "auto") ->
     )
     network.name_or_path = base.name  # the adapter names its base, not this machine's folder
     if recipe.method == "lora":
-        network = _with_adapter(network, recipe, asks)
+        network = _with_adapter(network, recipe, kind)
     trainable = {name for name, p in network.named_parameters() if p.requires_grad}
-    tokenizer = AutoTokenizer.from_pretrained(base.folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base.folder)
     model = build_model(
         f"training:{task.name}", network.to(choose_device(device)), tokenizer, labels=task.labels
     )
@@ -99,13 +95,13 @@ def start_model(task: Task, recipe: Recipe, base: Base, device: str = "auto") ->
     return shortened(model, recipe.max_tokens)
 
 
-def _with_adapter(network: Any, recipe: Recipe, asks: bool) -> Any:
+def _with_adapter(network: Any, recipe: Recipe, kind: Kind) -> Any:
     """Freeze the encoder, add a LoRA adapter to it, and train the head as a whole."""
     from peft import LoraConfig, TaskType, get_peft_model
 
     prefix = network.base_model_prefix
     config = LoraConfig(
-        task_type=TaskType.QUESTION_ANS if asks else TaskType.SEQ_CLS,
+        task_type=TaskType[kind.adapter_task],
         r=recipe.rank,
         lora_alpha=recipe.alpha,
         lora_dropout=recipe.dropout,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Progress
 from faithbench.data.dataset import Dataset
-from faithbench.models.evaluation import answer_scores, class_scores, evaluate
+from faithbench.data.kinds import KINDS
+from faithbench.models.evaluation import evaluate
 from faithbench.models.model import load_model
 from faithbench.training.base import Base
 from faithbench.training.objectives import SelectedObjective
@@ -101,14 +101,9 @@ def majority_scores(train: Dataset, test: Dataset) -> dict[str, float] | None:
 
     None for a task whose questions all have an answer. Ties go to the first class.
     """
-    gold = [example.label for example in test.examples]
-    if test.task.kind != "qa":
-        counts = Counter(example.label for example in train.examples)
-        largest = min(counts, key=lambda label: (-counts[label], label))
-        return _rounded(class_scores([largest] * len(gold), gold, len(test.task.labels)))
-    if len(test.task.labels) == 1:
-        return None
-    return _rounded(answer_scores([""] * len(gold), test.examples))
+    task = test.task
+    scores = KINDS[task.kind].majority(train.examples, test.examples, task.labels)
+    return None if scores is None else _rounded(scores)
 
 
 def write_card(card: dict[str, Any], folder: Path) -> None:

@@ -11,8 +11,9 @@ import torch
 
 from faithbench.core.errors import unknown
 from faithbench.core.types import Progress
+from faithbench.data.kinds import KINDS
 from faithbench.models.encoding import inputs_of
-from faithbench.models.evaluation import ANSWER_SCORES, CLASS_SCORES, evaluate
+from faithbench.models.evaluation import evaluate
 from faithbench.models.model import Model
 from faithbench.training.base import find_base, settle, start_model
 from faithbench.training.card import card_facts, check_same_run, finish_card
@@ -50,7 +51,7 @@ def fit(
 ) -> dict[str, Any]:
     """Train a model into `out` and return its card; continues where a killed run stopped."""
     task = splits.train.task
-    scores = ANSWER_SCORES if task.kind == "qa" else CLASS_SCORES
+    scores = KINDS[task.kind].scores
     if recipe.metric not in scores:
         raise unknown("score", recipe.metric, scores)
     objective = find_objective(recipe.objective)

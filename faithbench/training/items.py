@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Answer, Encoding, Example, Progress, Span
+from faithbench.core.types import Encoding, Example, Progress
 from faithbench.data.dataset import Dataset
 from faithbench.data.rationales import overlaps
 from faithbench.data.sentences import sentence_spans
@@ -71,18 +70,19 @@ def make_training_set(
     alone: bool = False,
 ) -> TrainingSet:
     """Encode a split; leave out questions whose answer is cut off or splits a token."""
-    asks = len(model.outputs) > 1
-    reaches = () if asks else excerpts
+    kind = model.kind
+    # An excerpt may not hold the answer that its question asks for.
+    reaches = () if kind.has_answers else excerpts
     examples = list(with_excerpts(data.examples, reaches, alone=alone and bool(reaches)))
     items: list[TrainingItem] = []
-    left_out = Counter({"cut_off": 0, "inside_a_token": 0} if asks else {})
+    left_out = Counter(dict.fromkeys(kind.unreadable_reasons, 0))
     for number, example in enumerate(examples, start=1):
         encoding = encode(model, example, data.task.evidence)
-        targets = answer_tokens(encoding) if asks else (example.label,)
+        targets = kind.training_targets(encoding)
         if targets is not None:
             items.append(TrainingItem(encoding, targets))
         else:
-            left_out["cut_off" if is_cut_off(encoding) else "inside_a_token"] += 1
+            left_out[kind.why_unreadable(encoding)] += 1
         if number % 1000 == 0 or number == len(examples):
             progress(f"reading {data.split}", number, len(examples))
     if not items:
@@ -90,36 +90,8 @@ def make_training_set(
             f"none of the {len(data.examples)} answers of split {data.split!r} is among the "
             "tokens the model reads; raise --max-tokens"
         )
-    weights = None if asks else class_weights(items, len(data.task.labels))
+    weights = None if kind.per_position else class_weights(items, len(data.task.labels))
     return TrainingSet(tuple(items), weights, dict(left_out))
-
-
-def answer_tokens(encoding: Encoding) -> Span | None:
-    """Return the first and last token of the most frequent answer.
-
-    Both are 0 for a question without an answer: the position that stands for none. None where
-    the answer does not start and end with tokens that the model reads.
-    """
-    answer = _most_frequent_answer(encoding.example)
-    if answer is None:
-        return 0, 0
-    start, end = answer.start, answer.start + len(answer.text)
-    positions = [int(position) for position in np.flatnonzero(encoding.erasable)]
-    first = [position for position in positions if encoding.spans[position][0] == start]
-    last = [position for position in positions if encoding.spans[position][1] == end]
-    return (first[0], last[-1]) if first and last else None
-
-
-def is_cut_off(encoding: Encoding) -> bool:
-    """Return whether the most frequent answer ends after the last token that the model reads."""
-    answer = _most_frequent_answer(encoding.example)
-    last = int(np.flatnonzero(encoding.erasable)[-1])
-    return answer is not None and answer.start + len(answer.text) > encoding.spans[last][1]
-
-
-def _most_frequent_answer(example: Example) -> Answer | None:
-    # `most_common` is stable: of answers given equally often, the one listed first wins.
-    return Counter(example.answers).most_common(1)[0][0] if example.answers else None
 
 
 def class_weights(items: Sequence[TrainingItem], classes: int) -> tuple[float, ...] | None:

@@ -10,6 +10,7 @@ from typing import Literal
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.jsonl import sample_by_digest
+from faithbench.data.kinds import KINDS
 from faithbench.data.tasks import Task
 
 HELD_OUT = 10
@@ -62,7 +63,7 @@ def _percentile(text: str) -> int:
 
 def usual_metric(task: Task) -> str:
     """Return the validation score that chooses the epoch unless another is asked for."""
-    return task.dev_metric or ("f1" if task.kind == "qa" else "accuracy")
+    return task.dev_metric or KINDS[task.kind].usual_score
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,12 @@ def test_examples_without_scores_of_all_are_left_out(tmp_path: Path) -> None:
     assert sorted(example.scores) == ["lime", "random", "yours"]
 
 
-def test_all_zero_scores_and_answers(tmp_path: Path) -> None:
+def test_all_zero_scores_and_a_target_without_a_name(tmp_path: Path) -> None:
     put(tmp_path, "lime-11111111", n=1, e0={"scores": (0.0, 0.0), "target": (3, 4)})
     (example,) = shown(tmp_path)
     assert (
         example.scores == {"lime": (0.0, 0.0)}
-        and example.said == "answer"
+        and example.said == "(3, 4)"
         and example.rationale == ()
     )
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from faithbench.core.types import Example
 from faithbench.data.rationales import without_rationale
+from faithbench.data.windows import erased_rows
 from faithbench.metrics.plausibility import (
     auprc,
     hard_rationale,
@@ -34,7 +35,6 @@ from faithbench.metrics.word_scores import WordScores
 from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
 from faithbench.models.predictions import evaluate_inputs, predictions
-from faithbench.models.windows import erased_rows
 from tests.support.cases import bag_model
 
 Metric = Callable[[WordScores], float | None]

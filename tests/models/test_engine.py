@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.models.engine import Engine, TokenRow
+from faithbench.core.types import TokenRow
+from faithbench.models.engine import Engine
 from faithbench.models.meter import Cost
 from faithbench.models.model import Model
 

@@ -12,15 +12,14 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Answer, Example
 from faithbench.data.dataset import Dataset
+from faithbench.data.kinds.classification import class_scores
+from faithbench.data.kinds.question_answering import answer_scores
 from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
 from faithbench.models.evaluation import (
     accuracy,
-    answer_scores,
-    answers_of,
-    class_scores,
     evaluate,
-    predict,
+    outcomes,
 )
 from faithbench.models.model import Model, build_model
 from faithbench.testing import tiny
@@ -85,8 +84,8 @@ def test_the_evidence_of_a_pair_task_decides_what_is_read(tiny_model) -> None:
 def test_predictions_come_in_the_examples_order(tiny_model) -> None:
     model = tiny_model("bert", 3)
     encodings = [encode(model, Example(text, text, 0)) for text in TEXTS]
-    together = predict(Engine(model), encodings)
-    apart = [predict(Engine(model), [encoding])[0] for encoding in encodings]
+    together = Engine(model).log_probabilities([(e.ids, e.types) for e in encodings])
+    apart = [Engine(model).log_probabilities([(e.ids, e.types)])[0] for e in encodings]
     assert together.shape == (5, 3)
     np.testing.assert_allclose(together, np.array(apart), rtol=0, atol=1e-12)
 
@@ -148,7 +147,7 @@ def test_a_question_answerer_is_scored_by_the_spans_it_finds() -> None:
     )
     task = make_task(kind="qa", labels=["answerable"], hub=None)
     data = Dataset(task, "folder", "test", examples, "", "none", False)
-    assert answers_of(model, data) == by_hand
+    assert outcomes(model, data) == by_hand
     assert evaluate(model, data) == {"exact_match": 1.0, "f1": 1.0}
     wrong = tuple(replace(e, answers=(Answer(0, "zebra"),)) for e in examples)
     assert evaluate(model, replace(data, examples=wrong)) == {"exact_match": 0.0, "f1": 0.0}

@@ -16,14 +16,14 @@ from faithbench.core.erasure import erase_tokens
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Answer, Encoding, Example
 from faithbench.data.dataset import Dataset
+from faithbench.data.kinds.classification import CLASSIFICATION
+from faithbench.data.kinds.question_answering import NO_ANSWER, QUESTION_ANSWERING
 from faithbench.metrics.registry import METRICS, case_metrics, find_metrics
 from faithbench.models.encoding import encode, inputs_of
 from faithbench.models.engine import Engine
-from faithbench.models.evaluation import answers_of
+from faithbench.models.evaluation import outcomes
 from faithbench.models.model import Model
 from faithbench.models.predictions import (
-    NO_ANSWER,
-    erasable_places,
     evaluate_inputs,
     gold_tokens,
     predictions,
@@ -100,7 +100,7 @@ def test_an_answer_is_the_best_span_of_the_evaluation(qa_model: Model) -> None:
     found = predictions(engine, encodings)
     task = make_task(kind="qa", labels=["answerable"], hub=None)
     data = Dataset(task, "folder", "test", tuple(QUESTIONS), "d" * 64, "none", False)
-    texts = answers_of(qa_model, data)
+    texts = outcomes(qa_model, data)
     for said, encoding, text in zip(found, encodings, texts, strict=True):
         out = plain_logits(qa_model, encoding.ids, encoding.types)
         starts, ends = (out[h][0].log_softmax(-1) for h in ("start_logits", "end_logits"))
@@ -208,7 +208,7 @@ def test_no_answer_where_the_task_knows_none(tokenizer: Any) -> None:
     unanswerable = replace(encoding, example=replace(ASKED, answers=()))
     assert predictions(Engine(may), [unanswerable])[0].right
     # All of the text may then be erased, and the prediction that there is none may stay.
-    assert erasable_places(encoding, none.target).tolist() == [4, 5, 6, 7, 8, 9]
+    assert QUESTION_ANSWERING.erasable(encoding, none.target).tolist() == [4, 5, 6, 7, 8, 9]
     ids = encoding.ids.copy()
     ids[[5, 6]] = 4
     answers = evaluate_inputs(Engine(may), [[(ids, encoding.types)]], [encoding], [NO_ANSWER])
@@ -236,10 +236,10 @@ def test_deleting_is_refused_where_places_are_the_answer(qa_model: Model) -> Non
 
 def test_places_of_a_class_are_the_evidence() -> None:
     encoding = row_encoding([2, 30, 31, 3, 32, 3])
-    assert erasable_places(encoding, 1).tolist() == [1, 2, 4]
-    assert erasable_places(encoding, (2, 4)).tolist() == [1]
-    assert erasable_places(encoding, (4, 4)).tolist() == [1, 2]
-    assert erasable_places(encoding, NO_ANSWER).tolist() == [1, 2, 4]
+    assert CLASSIFICATION.erasable(encoding, 1).tolist() == [1, 2, 4]
+    assert QUESTION_ANSWERING.erasable(encoding, (2, 4)).tolist() == [1]
+    assert QUESTION_ANSWERING.erasable(encoding, (4, 4)).tolist() == [1, 2]
+    assert QUESTION_ANSWERING.erasable(encoding, NO_ANSWER).tolist() == [1, 2, 4]
     assert encoding.erasable.tolist() == [False, True, True, False, True, False]
 
 
@@ -256,7 +256,7 @@ def test_an_answer_is_never_erased(n: int, data: Any) -> None:
     scores = data.draw(
         st.lists(st.floats(-5, 5), min_size=len(free), max_size=len(free)).map(np.array)
     )
-    case = case_of(attribution_of(encoding, scores, (first, last)), -1.0)
+    case = case_of(QUESTION_ANSWERING, attribution_of(encoding, scores, (first, last)), -1.0)
     stays = np.ones(len(free), dtype=bool)
     stays[4 : 4 + n] = False
     stays[first : last + 1] = True

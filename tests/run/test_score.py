@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from faithbench.core.types import Attribution, Batch, Case, Encoding, rank
+from faithbench.data.kinds.question_answering import QUESTION_ANSWERING
 from faithbench.explainers.selection import find_explainers
 from faithbench.metrics.registry import METRICS, CaseMetric, case_metrics, find_metrics, no_rows
 from faithbench.models.encoding import inputs_of
 from faithbench.models.engine import Engine
-from faithbench.models.evaluation import predict
 from faithbench.models.model import Model
 from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
@@ -35,7 +35,7 @@ def attributions_of(model: Model, batch: Batch) -> list[Attribution]:
 
 def full_of(engine: Engine, batch: Batch) -> list[float]:
     """Return ln f of each full input, of the batch's targets."""
-    answers = predict(engine, batch.encodings)
+    answers = engine.log_probabilities([(e.ids, e.types) for e in batch.encodings])
     return [float(answer[t]) for answer, t in zip(answers, batch.targets.tolist(), strict=True)]
 
 
@@ -276,10 +276,12 @@ def test_a_metric_sees_the_case(tiny_model: Any, batch_of: Any) -> None:
 def test_a_predicted_answer_is_evidence_but_not_erasable() -> None:
     """Of five tokens the second and third are the answer; the scores of the others count."""
     attribution = attribution_of(bag_encoding(range(5)), [5.0, 4.0, 3.0, 2.0, 1.0], (2, 3))
-    case = case_of(attribution, math.log(0.25))
+    case = case_of(QUESTION_ANSWERING, attribution, math.log(0.25))
     assert case.positions.tolist() == [1, 4, 5]
     assert case.scores.tolist() == [5.0, 2.0, 1.0]
     assert case.evidence.tolist() == [1, 2, 3, 4, 5]
     assert case.probability == pytest.approx(0.25)
-    none = case_of(attribution_of(attribution.encoding, np.zeros(5), (0, 0)), 0.0)
+    none = case_of(
+        QUESTION_ANSWERING, attribution_of(attribution.encoding, np.zeros(5), (0, 0)), 0.0
+    )
     assert none.positions.tolist() == [1, 2, 3, 4, 5]

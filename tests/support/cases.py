@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from faithbench.core.types import Attribution, Case, Encoding, Example, Outputs, Target
+from faithbench.data.kinds.question_answering import QUESTION_ANSWERING
 from faithbench.models.model import Model, build_model
 
 CLS, SEP = 2, 3
@@ -113,7 +114,7 @@ class TwoTables(torch.nn.Module):
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:
         starts, ends = self.qa_outputs(input_ids).unbind(-1)
-        return {"start_logits": starts, "end_logits": ends}
+        return SimpleNamespace(start_logits=starts, end_logits=ends)
 
 
 def table_model(
@@ -125,4 +126,11 @@ def table_model(
         for token, pair in logits.items():
             place = tokenizer.convert_tokens_to_ids(token)
             network.qa_outputs.weight[place] = torch.tensor(pair, dtype=torch.float64)
-    return build_model("tables", network, tokenizer, labels=labels, weights_sha256="tables")
+    return build_model(
+        "tables",
+        network,
+        tokenizer,
+        labels=labels,
+        weights_sha256="tables",
+        kind=QUESTION_ANSWERING,
+    )

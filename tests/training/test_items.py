@@ -10,16 +10,15 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Answer, Encoding, Example
 from faithbench.data.dataset import Dataset
+from faithbench.data.kinds.question_answering import QUESTION_ANSWERING as KIND
 from faithbench.models.encoding import encode
 from faithbench.testing import tiny
 from faithbench.training.items import (
     TrainingItem,
-    answer_tokens,
     batches,
     class_weights,
     collate_items,
     excerpt,
-    is_cut_off,
     make_training_set,
     schedule,
     with_excerpts,
@@ -49,15 +48,17 @@ TEXT = "the plot is not goodly , dull film"
 def test_answer_tokens(answers: list[tuple[int, str]], expected: tuple[int, int] | None) -> None:
     """[CLS] is 0, `is it` 1 and 2, [SEP] 3; the text's tokens start at 4."""
     encoding = asked(answers)
-    assert answer_tokens(encoding) == expected
-    assert not is_cut_off(encoding)
+    assert KIND.training_targets(encoding) == expected
+    assert KIND.why_unreadable(encoding) == "inside_a_token"
 
 
 def test_an_answer_beyond_the_window_is_cut_off() -> None:
     long = "w1 " * 70 + "plot"
     beyond, within = asked([(210, "plot")], long), asked([(0, "w1")], long)
-    assert answer_tokens(beyond) is None and is_cut_off(beyond)
-    assert answer_tokens(within) == (4, 4) and not is_cut_off(within)
+    assert KIND.training_targets(beyond) is None and KIND.why_unreadable(beyond) == "cut_off"
+    assert (
+        KIND.training_targets(within) == (4, 4) and KIND.why_unreadable(within) == "inside_a_token"
+    )
 
 
 def test_a_training_set_counts_left_out_questions_by_reason() -> None:

@@ -10,8 +10,8 @@ import pytest
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Example
 from faithbench.data.dataset import Dataset, load_dataset
+from faithbench.data.kinds import KINDS
 from faithbench.data.tasks import load_task, task_names
-from faithbench.models.evaluation import ANSWER_SCORES, CLASS_SCORES
 from faithbench.training.recipe import hold_out, load_splits, usual_metric
 from tests.support.builders import make_task
 
@@ -65,7 +65,7 @@ def test_too_few_rows_to_hold_some_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", task_names())
 def test_scores_named_in_task_files_are_measured(name: str) -> None:
     task = load_task(name)
-    known = ANSWER_SCORES if task.kind == "qa" else CLASS_SCORES
+    known = KINDS[task.kind].scores
     assert usual_metric(task) in known
     for score in task.published:
         assert score.metric in known

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from faithbench.core.text import plain
+from faithbench.data.kinds import KINDS
 from faithbench.leaderboard.board import Column, Score, Table
 from faithbench.metrics.cost import COSTS, CostUnit
 
@@ -101,7 +102,7 @@ def pairs_tested(column: Column) -> int:
 
 def about(table: Table) -> str:
     """Describe in a line the conditions of a table; not escaped."""
-    right = "exact match" if table.kind == "qa" else "accuracy"
+    right = KINDS[table.kind].right_noun
     accuracy = "" if table.accuracy is None else f", {right} {number(table.accuracy)}"
     parts = [
         f"{table.n} examples of {table.task} version {table.task_version} ({table.split} split, "

@@ -14,11 +14,12 @@ import numpy as np
 
 from faithbench.core.erasure import Operator, top_count
 from faithbench.core.types import Bools, Encoding, Floats, Ints
+from faithbench.data.kinds.kind import Prediction
+from faithbench.data.windows import erased_rows
 from faithbench.metrics.faithfulness import DECILES
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model
-from faithbench.models.predictions import Prediction, erasable_places, evaluate_inputs
-from faithbench.models.windows import erased_rows
+from faithbench.models.predictions import evaluate_inputs
 
 WIDTH = 5
 MOST_UNITS = 40
@@ -44,7 +45,7 @@ def aopc_bounds(
     erasable tokens are erased by SPANS spans of equal length. The idea is that of normalised
     AOPC (Edin et al., 2025). None where nothing may be erased.
     """
-    places = erasable_places(encoding, prediction.target)
+    places = engine.model.kind.erasable(encoding, prediction.target)
     if not len(places):
         return None
     units = [places[i : i + 1] for i in range(len(places))]

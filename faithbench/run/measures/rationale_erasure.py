@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from faithbench.core.erasure import Operator
 from faithbench.core.types import Encoding, Target
+from faithbench.data.kinds.kind import Prediction
 from faithbench.data.rationales import without_rationale
+from faithbench.data.windows import erased_rows, parts_of
 from faithbench.metrics.plausibility import tpr_drop
 from faithbench.metrics.registry import wanted
 from faithbench.metrics.stability import largest_change
 from faithbench.models.encoding import collate
 from faithbench.models.engine import Engine
-from faithbench.models.predictions import Prediction, classes
-from faithbench.models.windows import erased_rows, parts_of
 from faithbench.run.attribute import naming_failures, seed_of
 from faithbench.run.job import Cell, Job
 from faithbench.run.measures.sensitivity import max_sensitivity
@@ -59,7 +57,7 @@ def right_without_rationale(
     job: Job, engine: Engine, encodings: Sequence[Encoding]
 ) -> list[bool | None]:
     """Say whether the label is found with the rationale's tokens erased, if that is wanted."""
-    if wanted(tpr_drop, job.metrics) is None or len(job.model.outputs) > 1:
+    if wanted(tpr_drop, job.metrics) is None:
         return [None] * len(encodings)
     return labels_without_rationale(engine, encodings, job.operator)
 
@@ -80,7 +78,9 @@ def labels_without_rationale(
     }
     found: list[bool | None] = [None] * len(encodings)
     if rows:
-        predicted = np.argmax(classes(engine, list(rows.values())), axis=1)
-        for i, label in zip(rows, predicted, strict=True):
-            found[i] = int(label) == encodings[i].example.label
+        examples = [encodings[i].example for i in rows]
+        right = engine.model.kind.finds_labels(engine, list(rows.values()), examples)
+        if right is not None:
+            for i, is_right in zip(rows, right, strict=True):
+                found[i] = is_right
     return found

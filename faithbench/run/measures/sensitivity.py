@@ -110,16 +110,8 @@ def perturbed_words(
     network = copy.deepcopy(model.network, shared)
     _embedding(network).weight = torch.nn.Parameter(torch.cat(added), requires_grad=False)
     tokenizer = _speller(model.tokenizer, np.concatenate(originals))
-    grown = Model(
-        model.name,
-        model.revision,
-        model.weights_sha256,
-        model.folder,
-        network,
-        tokenizer,
-        model.labels,
-    )
-    return grown, ids
+    # A new model has no twins yet: those of the old one have the old embeddings.
+    return replace(model, network=network, tokenizer=tokenizer, _twins={}), ids
 
 
 @dataclass

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from faithbench.core.types import Encoding, Target
+from faithbench.data.windows import parts_of
 from faithbench.explainers.protocol import Explainer
 from faithbench.models.encoding import collate
 from faithbench.models.session import Session
-from faithbench.models.windows import parts_of
 from faithbench.run.attribute import explain, seed_of
 from faithbench.stats.summaries import bootstrap
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from faithbench.core.schema import Facts
+from faithbench.data.kinds import KindName
 
 Score = Annotated[float, Field(ge=-1e30, le=1e30)]
 """A score; larger ones would overflow where they are added."""
@@ -35,7 +36,7 @@ class Request(Facts):
     model: str
     revision: str | None
     labels: tuple[str, ...]
-    kind: Literal["classification", "pair", "qa"]
+    kind: KindName
     evidence: Evidence
     weights_sha256: str
     examples: tuple[Question, ...]

@@ -14,11 +14,12 @@ import pytest
 
 from faithbench.core.erasure import erase_tokens, top_count
 from faithbench.core.types import Encoding, Example
+from faithbench.data.kinds.kind import Prediction
 from faithbench.metrics.registry import METRICS
 from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model
-from faithbench.models.predictions import Prediction, predictions
+from faithbench.models.predictions import predictions
 from faithbench.run.measures.aopc_bounds import aopc_bounds, append_bounds, bounds_key, read_bounds
 from faithbench.run.score import score
 from tests.support.cases import attribution_of, bag_encoding, bag_model

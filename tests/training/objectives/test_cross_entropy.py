@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from faithbench.core.types import Answer, Example
+from faithbench.data.kinds.question_answering import QUESTION_ANSWERING
 from faithbench.models.encoding import encode, inputs_of
 from faithbench.testing import tiny
-from faithbench.training.items import TrainingBatch, TrainingItem, answer_tokens, collate_items
+from faithbench.training.items import TrainingBatch, TrainingItem, collate_items
 from faithbench.training.objectives import ForwardPass
 from faithbench.training.objectives.cross_entropy import CrossEntropy
 
@@ -62,7 +63,7 @@ def test_a_question_answerer_s_loss_is_that_of_transformers() -> None:
     for number, (text, start, words) in enumerate(texts):
         example = Example(f"q{number}", text, 0, "is it", answers=(Answer(start, words),))
         encoding = encode(model, example)
-        targets = answer_tokens(encoding)
+        targets = QUESTION_ANSWERING.training_targets(encoding)
         assert targets is not None
         items.append(TrainingItem(encoding, targets))
     batch = collate_items(model, items, None)

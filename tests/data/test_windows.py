@@ -9,10 +9,10 @@ import pytest
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Attribution, Example
+from faithbench.data.windows import cut_windows, erased_rows, fold, parts_of, rows_of
 from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
-from faithbench.models.predictions import evaluate_inputs, predictions, rows_of
-from faithbench.models.windows import cut_windows, erased_rows, fold, parts_of
+from faithbench.models.predictions import evaluate_inputs, predictions
 
 WORDS = [f"w{i % 10}" for i in range(150)]
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from faithbench.core.types import Encoding, Example, Floats, Span
-from faithbench.models.answers import (
+from faithbench.data.kinds.question_answering import (
     LONGEST,
+    QUESTION_ANSWERING,
     best_span,
     exact_match,
     normalise,
@@ -114,3 +115,9 @@ def logs(given: dict[int, float]) -> Floats:
     for place, value in given.items():
         values[place] = value
     return values
+
+
+def test_names_of_answers() -> None:
+    assert QUESTION_ANSWERING.name_target(("answer",), (3, 4)) == "answer"
+    assert QUESTION_ANSWERING.name_truth(("answer",), 0) == ""
+    assert QUESTION_ANSWERING.neighbour_class((3, 4)) == 0

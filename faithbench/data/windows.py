@@ -10,9 +10,7 @@ import numpy as np
 
 from faithbench.core.erasure import Operator, erase_tokens
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Attribution, Bools, Encoding, Ints
-
-TokenRow = tuple[Ints, Ints]
+from faithbench.core.types import Attribution, Bools, Encoding, Ints, TokenRow
 
 OVERLAP = 128
 LEAST = 16
@@ -35,6 +33,11 @@ def cut_windows(fixed: Ints, text: Ints, longest: int, name: str) -> tuple[Ints,
     last = max(0, len(text) - room)
     starts = [*range(0, last, step), last]
     return tuple(np.sort(np.concatenate([fixed, text[s : s + room]])) for s in starts)
+
+
+def rows_of(encoding: Encoding) -> list[TokenRow]:
+    """Return the rows of a full input: one, or one per window."""
+    return [(part.ids, part.types) for part in parts_of(encoding)]
 
 
 def parts_of(encoding: Encoding) -> tuple[Encoding, ...]:
