@@ -65,11 +65,7 @@ class Model:
     @property
     def max_tokens(self) -> int:
         """The longest input, special tokens included."""
-        config = self.network.config
-        positions = int(getattr(config, "max_position_embeddings", 512))
-        # RoBERTa counts positions from padding_idx + 1, so two of them are never used.
-        offset = int(config.pad_token_id or 0) + 1 if config.model_type in _OFFSET_POSITIONS else 0
-        return min(positions - offset, int(self.tokenizer.model_max_length))
+        return longest_input(self.network.config, self.tokenizer, usual=512)
 
     @property
     def public_name(self) -> str:
@@ -108,6 +104,20 @@ class Model:
 
 
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "longformer"}
+
+
+def longest_input(config: Any, tokenizer: Any, usual: int | None = None) -> int:
+    """Return the longest input in tokens, special ones included, that network and tokenizer take.
+
+    `usual` is assumed of a network whose configuration says nothing of positions.
+    """
+    longest = int(tokenizer.model_max_length)
+    positions = getattr(config, "max_position_embeddings", usual)
+    if positions is None:
+        return longest
+    # RoBERTa and its kin count positions from padding_idx + 1, so two of them are never used.
+    offset = int(config.pad_token_id or 0) + 1 if config.model_type in _OFFSET_POSITIONS else 0
+    return min(longest, int(positions) - offset)
 
 
 def load_model(

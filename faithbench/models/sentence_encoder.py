@@ -78,12 +78,9 @@ def _load(name: str, device: str) -> tuple[Any, Any, int]:
 
 def _longest(folder: Path, config: Any, tokenizer: Any) -> int:
     """Return the longest input: what the sentence encoder says, else what fits the network."""
-    longest = int(tokenizer.model_max_length)
-    positions = getattr(config, "max_position_embeddings", None)
-    if positions is not None:
-        # RoBERTa counts positions from padding_idx + 1.
-        offset = int(config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
-        longest = min(longest, int(positions) - offset)
+    from faithbench.models.model import longest_input
+
+    longest = longest_input(config, tokenizer)
     file = folder / "sentence_bert_config.json"
     if not file.is_file():
         return longest

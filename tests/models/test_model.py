@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,13 @@ import torch
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.models.encoding import inputs_of
-from faithbench.models.model import Model, build_model, choose_device, load_model
+from faithbench.models.model import (
+    Model,
+    build_model,
+    choose_device,
+    load_model,
+    longest_input,
+)
 from faithbench.models.weights import Located, sha256_of_weights
 from faithbench.testing import tiny
 
@@ -241,3 +248,16 @@ def special(tokenizer: Any, **tokens: str) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, **tokens)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "longest"),
+    [("bert", 70), ("roberta", 68), ("camembert", 68), ("longformer", 68), ("xlm-roberta", 68)],
+)
+def test_positions_that_are_never_used_are_not_counted(model_type: str, longest: int) -> None:
+    config = SimpleNamespace(max_position_embeddings=70, pad_token_id=1, model_type=model_type)
+    patient, strict = (SimpleNamespace(model_max_length=n) for n in (10**30, 16))
+    assert longest_input(config, patient) == longest
+    assert longest_input(config, strict) == 16
+    bare = SimpleNamespace(model_type=model_type, pad_token_id=None)
+    assert longest_input(bare, strict) == 16, "a network without a limit of its own"

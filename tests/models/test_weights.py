@@ -229,3 +229,15 @@ def rewrite(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     assert path.stat().st_size == before.st_size
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 10**9))
+
+
+def test_a_copy_on_disk_never_asks_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = weights.base_encoder.__wrapped__()
+
+    def asked() -> None:
+        raise AssertionError("the hub was asked")
+
+    monkeypatch.setattr(weights, "_cached_base", lambda: folder)
+    monkeypatch.setattr(weights, "_packaged_base", asked)
+    monkeypatch.setattr(weights, "_downloaded_base", asked)
+    assert weights.base_encoder.__wrapped__() == folder
