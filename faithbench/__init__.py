@@ -7,7 +7,7 @@ from typing import Any
 from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.registry import explainer
 
-__all__ = ["FaithbenchError", "explainer", "per_example"]
+__all__ = ["FaithbenchError", "explainer", "metric", "per_example"]
 
 
 def __getattr__(name: str) -> Any:
@@ -16,4 +16,8 @@ def __getattr__(name: str) -> Any:
         from faithbench.explainers.per_example import per_example
 
         return per_example
+    if name == "metric":
+        from faithbench.metrics.registry import metric
+
+        return metric
     raise AttributeError(f"module 'faithbench' has no attribute {name!r}")

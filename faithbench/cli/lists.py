@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from faithbench.cli.options import Commands, DataFolder, Source
+from faithbench.cli.options import Commands, DataFolder, PluginFiles, Source
 from faithbench.core.errors import FaithbenchError
 
 if TYPE_CHECKING:
     from faithbench.core.plugins import Plugin
     from faithbench.data.tasks import Task
+    from faithbench.metrics.registry import Metric
 
 list_app = typer.Typer(
     cls=Commands, help="List tasks, explainers or metrics.", no_args_is_help=True
@@ -94,9 +95,15 @@ def _plugin_summary(plugin: Plugin) -> str:
 
 
 @list_app.command("metrics")
-def list_metrics() -> None:
-    """List metrics by family: direction, range and meaning."""
-    from faithbench.metrics.registry import FAMILIES, METRICS
+def list_metrics(plugin: PluginFiles = None) -> None:
+    """List metrics by family: direction, range and meaning; plugins come last."""
+    from faithbench.metrics.registry import (
+        FAMILIES,
+        METRICS,
+        installed_metrics,
+        metric_of,
+        metrics_of_file,
+    )
 
     table = Table(title="metrics", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     for column in ("name", "better", "range"):
@@ -106,15 +113,31 @@ def list_metrics() -> None:
         table.add_row(Text(family, style="bold"))
         members = [metric for metric in METRICS.values() if metric.family == family]
         for metric in sorted(members, key=lambda m: m.opt_in):
-            request = " Runs if it is named." if metric.opt_in else ""
-            version = f" Version {metric.version}." if metric.version > 1 else ""
-            table.add_row(
-                f" {metric.name}",
-                {True: "up", False: "down", None: "-"}[metric.higher_is_better],
-                f"{metric.low:.3g}..{metric.high:.3g}".replace("-inf..inf", "any"),
-                f"{metric.summary}{request}{version}",
-            )
+            table.add_row(*_metric_texts(metric, " Runs if it is named." if metric.opt_in else ""))
+    loose = (found for path in plugin or () for found in metrics_of_file(path))
+    plugins = sorted((*installed_metrics(), *loose), key=lambda p: (p.name, p.origin))
+    if plugins:
+        table.add_row(Text("plugins", style="bold"))
+    for found in plugins:
+        try:
+            metric = metric_of(found)
+        except FaithbenchError as error:
+            table.add_row(Text(f" {found.name}"), "-", "-", Text(f"error: {error}"))
+        else:
+            note = f" A {metric.family} metric of {found.origin}; runs if it is named."
+            table.add_row(*_metric_texts(metric, note))
     Console(highlight=False).print(table)
+
+
+def _metric_texts(metric: Metric, note: str) -> tuple[Text, str, str, Text]:
+    """Return a metric's line: name, direction, range, and what it means."""
+    version = f" Version {metric.version}." if metric.version > 1 else ""
+    return (
+        Text(f" {metric.name}"),
+        {True: "up", False: "down", None: "-"}[metric.higher_is_better],
+        f"{metric.low:.3g}..{metric.high:.3g}".replace("-inf..inf", "any"),
+        Text(f"{metric.summary}{note}{version}"),
+    )
 
 
 @show_app.command("task")

@@ -35,7 +35,7 @@ Split = Annotated[str, typer.Option(help="Split of the data: train, dev or test.
 Device = Annotated[str, typer.Option(help="Device to compute on: auto, cpu, cuda or mps.")]
 PluginFiles = Annotated[
     list[Path] | None,
-    typer.Option("--plugin", help="Python file that defines an explainer; can be repeated."),
+    typer.Option("--plugin", help="Python file of explainers or metrics; can be repeated."),
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="Explain at most N examples.")]
 Jobs = Annotated[

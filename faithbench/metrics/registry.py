@@ -51,6 +51,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
@@ -67,6 +68,7 @@ from faithbench.core.plugins import (
     module_of_file,
     plugin_of_file,
 )
+from faithbench.core.text import readable
 from faithbench.core.types import Bools, Case, Outputs
 from faithbench.metrics.explained import ExplainedTexts, Unit
 from faithbench.metrics.word_scores import WordScores
@@ -134,14 +136,27 @@ class Metric:
         return self.need != "seeds"
 
     def checked(self, value: float | None) -> float | None:
-        """Return a value, refusing one outside the metric's range."""
+        """Return a value as a float, refusing one outside the metric's range."""
         slack = 1e-9
         if value is not None and not self.low - slack <= value <= self.high + slack:
             raise FaithbenchError(
                 f"{self.name} is {value}, outside its range [{self.low}, {self.high}]; "
                 "this is a fault of the metric: please report it"
             )
-        return value
+        return None if value is None else float(value)
+
+    @contextmanager
+    def naming_failures(self) -> Iterator[None]:
+        """Turn what the metric's own code raises into one line: metric and error."""
+        try:
+            yield
+        except FaithbenchError:
+            raise  # a sentence already
+        except Exception as error:
+            raise FaithbenchError(
+                f"metric {self.name!r} failed: {type(error).__name__}: "
+                f"{readable(str(error)) or 'no message'} (--debug shows the traceback)"
+            ) from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,13 +182,24 @@ class CaseMetric(Metric):
 
     def rows(self, case: Case) -> Bools:
         """Plan the rows of a case; where nothing may be erased there are none."""
-        return self.plan(case) if case.n else no_rows(case)
+        if not case.n:
+            return no_rows(case)
+        with self.naming_failures():
+            keeps = np.asarray(self.plan(case))
+        if keeps.ndim != 2 or keeps.shape[1] != len(case.every_score) or keeps.dtype != np.bool_:
+            raise FaithbenchError(
+                f"metric {self.name!r} planned inputs of shape {keeps.shape} and type "
+                f"{keeps.dtype} for {len(case.every_score)} tokens; a plan is an array of bools, "
+                "one row per input and one column per token"
+            )
+        return keeps
 
     def value(self, case: Case, outputs: Outputs) -> float | None:
         """Score a case, refusing a value outside the metric's range."""
         if not case.n and self.plan is not no_rows:
             return None
-        return self.checked(self.score(case, outputs))
+        with self.naming_failures():
+            return self.checked(self.score(case, outputs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +211,8 @@ class WordMetric(Metric):
 
     def values(self, table: ExplainedTexts) -> list[float | None]:
         """Score each example by itself, refusing a value outside the metric's range."""
-        return [self.checked(self.score(words)) for words in table.units(self.unit)]
+        with self.naming_failures():
+            return [self.checked(self.score(words)) for words in table.units(self.unit)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +228,14 @@ class TableMetric(Metric):
 
     def values(self, table: ExplainedTexts) -> list[float | None]:
         """Score all examples, refusing a value outside the metric's range."""
-        return [self.checked(value) for value in self.score(table)]
+        with self.naming_failures():
+            values = [self.checked(value) for value in self.score(table)]
+        if len(values) != len(table.words):
+            raise FaithbenchError(
+                f"metric {self.name!r} gave {len(values)} values for {len(table.words)} examples; "
+                "it must give one, or None, for each"
+            )
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)

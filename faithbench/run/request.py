@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -58,7 +59,8 @@ class Request:
 def make_job(request: Request) -> Job:
     """Load what a request names, in an order in which what is wrong is said early."""
     task = load_task(request.task)
-    find_metrics(request.metrics)  # a misspelt name is said before anything is loaded
+    # A misspelt name is reported before anything is loaded.
+    find_metrics(request.metrics, files=request.plugins)
     _check_options(task, request.operator, request.long)
     check_writable(request.results)
     data = load_dataset(
@@ -70,8 +72,8 @@ def make_job(request: Request) -> Job:
         allow_changed=request.allow_changed_data,
     )
     chosen = _explainers(request, data)
-    draws = any(is_stochastic(one.explainer) for one in chosen)
-    wanted = wanted_metrics(request.metrics, data, several_seeds=request.seeds > 1 and draws)
+    several = request.seeds > 1 and any(is_stochastic(one.explainer) for one in chosen)
+    wanted = wanted_metrics(request.metrics, data, several_seeds=several, files=request.plugins)
     from faithbench.run.job import Job
     from faithbench.run.measures.precision import HALVES, precision_shift
 
@@ -97,7 +99,9 @@ def model_for(task: Task, data: Dataset, asked: str | None) -> tuple[str, str | 
     return ref.name, ref.revision
 
 
-def wanted_metrics(metrics: str, data: Dataset, *, several_seeds: bool) -> tuple[Metric, ...]:
+def wanted_metrics(
+    metrics: str, data: Dataset, *, several_seeds: bool, files: Sequence[Path] = ()
+) -> tuple[Metric, ...]:
     """Resolve the metrics; `all` leaves out what task, data or explainers lack the needs of."""
     there: dict[Need, bool] = {
         "answers": KINDS[data.task.kind].has_answers,
@@ -105,7 +109,8 @@ def wanted_metrics(metrics: str, data: Dataset, *, several_seeds: bool) -> tuple
         "sentences": data.rationale != "none" and data.task.rationale_unit == "sentences",
         "seeds": several_seeds,
     }
-    return find_metrics(metrics, [need for need, is_there in there.items() if is_there])
+    present = [need for need, is_there in there.items() if is_there]
+    return find_metrics(metrics, present, files)
 
 
 def _load(request: Request, data: Dataset, dtype: str) -> Model:

@@ -230,15 +230,17 @@ def test_a_word_metric_is_mapped_over_examples_or_sentences() -> None:
 
 def test_a_table_metric_has_a_value_for_each_example() -> None:
     @metric("count", kind="table", **FACTS)
-    def count(table: list[float]) -> list[float | None]:
+    def count(table: Any) -> list[float | None]:
         """Count what is there."""
-        return [len(table), None]
+        return [len(table.words), None]
 
     (made,) = metrics_by(count)
     assert isinstance(made, TableMetric) and made.summary == "Count what is there."
-    assert made.values([1.0]) == [1, None]
+    assert made.values(SimpleNamespace(words=[1.0, 2.0])) == [2, None]
     with pytest.raises(FaithbenchError, match="count is 3, outside its range"):
-        made.values([1.0, 2.0, 3.0])
+        made.values(SimpleNamespace(words=[1.0, 2.0, 3.0]))
+    with pytest.raises(FaithbenchError, match="'count' gave 2 values for 1 examples; it must give"):
+        made.values(SimpleNamespace(words=[1.0]))
 
 
 def test_a_measure_is_in_rows_if_examples_have_one() -> None:
