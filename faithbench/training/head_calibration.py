@@ -1,4 +1,4 @@
-"""Choose the head thresholds of lrp-mask by what they give on dev examples."""
+"""Head thresholds of lrp-mask, chosen on dev examples by the AOPC they give."""
 
 from __future__ import annotations
 
@@ -37,9 +37,14 @@ from faithbench.run.score import score
 from faithbench.training.head_statistics import PARSER, measure, spacy_parse
 
 PAPER = (0.1, 0.8)
+"""The thresholds of the Mask-LRP paper: syntactic, positional."""
+# The grid. A syntactic head must follow a relation more often than the best fixed offset plus xi:
+# a negative xi lets weaker heads in. A positional head must have one offset in more than a share
+# xi of its rows. Both lists have the paper's value at an index that `step` 3 keeps.
 XI_SYNTACTIC = (-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1)
 XI_POSITIONAL = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 Groups = list[list[list[int]]]
+"""The weight of each head [groups][blocks][heads]; the groups are syntactic and positional."""
 
 
 def fit_heads(
@@ -92,12 +97,12 @@ class _Candidate:
     """One mask, and the threshold pairs that lead to it."""
 
     groups: Groups
-    pairs: list[tuple[float, float]]
+    pairs: tuple[tuple[float, float], ...]
 
 
 def calibrate(
     model: Model,
-    facts: HeadStatistics,
+    statistics: HeadStatistics,
     dev: Dataset,
     progress: Progress,
     *,
@@ -106,37 +111,38 @@ def calibrate(
 ) -> HeadStatistics:
     """Return the statistics with the grid of trials, and the pair with the best dev AOPC.
 
-    `step` 3 tries every third threshold, the paper's among them: on long texts a pass per mask
-    takes its time.
+    `step` 3 tries every third threshold, the paper's among them, because a relevance pass per mask
+    is slow on long texts. Examples are scored `chunk` at a time.
     """
-    candidates = _candidates(facts, step)
+    candidates = _candidates(statistics, step)
     if not candidates:
         raise FaithbenchError(
-            f"no thresholds of the grid select a head of model {facts.model!r}; "
+            f"no thresholds of the grid select a head of model {statistics.model!r}; "
             "lrp-mask can only run on it with mask=ones"
         )
     encodings = [encode(model, e, dev.task.evidence) for e in dev.examples]
+    # Texts of similar length share a chunk, so that little is padded.
     order = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
     sums = np.zeros(len(candidates))
     for start in range(0, len(order), chunk):
-        part = order[start : start + chunk]
-        sums += _aopc_sums(model, part, candidates)
-        progress("calibrating heads", start + len(part), len(order))
+        neighbours = order[start : start + chunk]
+        sums += _aopc_sums(model, neighbours, candidates)
+        progress("calibrating heads", start + len(neighbours), len(order))
     means = sums / len(order)
     trials = [
         Trial(
-            xi_syntactic=xi[0],
-            xi_positional=xi[1],
+            xi_syntactic=syntactic,
+            xi_positional=positional,
             heads=count_heads(candidate.groups),
             aopc=round(float(mean), 6),
         )
         for candidate, mean in zip(candidates, means, strict=True)
-        for xi in candidate.pairs
+        for syntactic, positional in candidate.pairs
     ]
-    # Of equals, the stricter thresholds: fewer heads say the same.
+    # Ties go to fewer heads, then to stricter thresholds: they explain as well with less.
     best = max(trials, key=lambda t: (t.aopc, -t.heads, t.xi_syntactic, t.xi_positional))
     grid = sorted(trials, key=lambda t: (t.xi_syntactic, t.xi_positional))
-    return facts.model_copy(
+    return statistics.model_copy(
         update={
             "thresholds": {
                 "paper": PAPER,
@@ -153,15 +159,17 @@ def calibrate(
     )
 
 
-def _candidates(facts: HeadStatistics, step: int) -> list[_Candidate]:
-    """List the distinct masks of the grid; one that selects no head explains nothing."""
-    found: dict[str, _Candidate] = {}
-    for synt in XI_SYNTACTIC[::step]:
-        for pos in XI_POSITIONAL[::step]:
-            groups = masks_at(facts, synt, pos)
+def _candidates(statistics: HeadStatistics, step: int) -> list[_Candidate]:
+    """List the distinct masks of the grid, without those that select no head."""
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    masks: dict[str, Groups] = {}
+    for syntactic in XI_SYNTACTIC[::step]:
+        for positional in XI_POSITIONAL[::step]:
+            groups = masks_at(statistics, syntactic, positional)
             if count_heads(groups):
-                found.setdefault(str(groups), _Candidate(groups, [])).pairs.append((synt, pos))
-    return list(found.values())
+                masks[str(groups)] = groups
+                pairs.setdefault(str(groups), []).append((syntactic, positional))
+    return [_Candidate(groups, tuple(pairs[key])) for key, groups in masks.items()]
 
 
 def _aopc_sums(
@@ -170,27 +178,37 @@ def _aopc_sums(
     """Return each mask's summed AOPC over a chunk; one gradient pass serves all masks."""
     session = Session(model)
     engine = session.engine
-    found = predictions(engine, encodings)
-    targets = [p.target for p in found]
+    predicted = predictions(engine, encodings)
+    targets = [prediction.target for prediction in predicted]
+    full = [prediction.log_probability for prediction in predicted]
     batch = collate(model, encodings, targets, [0] * len(encodings))
     # Start and end of an answer are explained apart and added, as in a run.
-    parts = [(part, capture(session, part)) for part in session.per_output(batch)]
+    captures = [(part, capture(session, part)) for part in session.per_output(batch)]
+    aopc = case_metrics(find_metrics("aopc"))
     sums = np.zeros(len(candidates))
     for index, candidate in enumerate(candidates):
         rule = HeadRule(torch.tensor(candidate.groups, device=model.device))
-        table = torch.stack([_rolled_out(session, *part, rule) for part in parts]).sum(dim=0)
+        rolled_out = [_rolled_out(session, *captured, rule) for captured in captures]
+        scores = torch.stack(rolled_out).sum(dim=0)
         attributions = [
-            Attribution(e, targets[i], table[i, : len(e.ids)].cpu().numpy(), 0, 0, 0)
-            for i, e in enumerate(encodings)
+            Attribution(
+                encoding=encoding,
+                target=target,
+                every_score=row[: len(encoding.ids)].cpu().numpy(),
+                seconds=0,
+                forwards=0,
+                backwards=0,
+            )
+            for encoding, target, row in zip(encodings, targets, scores, strict=True)
         ]
-        aopc = case_metrics(find_metrics("aopc"))
-        scored = score(engine, attributions, [p.log_probability for p in found], aopc, "mask")
-        sums[index] = sum(s.values["aopc"] or 0.0 for s in scored)
+        scored = score(engine, attributions, full, aopc, "mask")
+        sums[index] = sum(result.values["aopc"] or 0.0 for result in scored)
     return sums
 
 
 def _rolled_out(session: Session, batch: Batch, seen: Capture, rule: HeadRule) -> torch.Tensor:
-    found = relevance_pass(session, batch, rule)
+    """Return the scores of lrp-mask under one mask [examples, tokens]."""
+    relevance = relevance_pass(session, batch, rule)
     return weighted_rollout(
-        seen.attention_gradients, found.attentions, seen.position, normalise=False
+        seen.attention_gradients, relevance.attentions, seen.position, normalise=False
     )

