@@ -52,8 +52,8 @@ def test_an_adapter_goes_on_every_linear_map_of_the_blocks(
 
 
 def test_targets_of_one_s_own_and_whole_models_stay_as_they_are(base: Path) -> None:
-    own = replace(ADAPTER, targets=("query",))
-    assert settle(own, find_base(str(base))) == own
+    recipe = replace(ADAPTER, targets=("query",))
+    assert settle(recipe, find_base(str(base))) == recipe
     assert settle(WHOLE, find_base(str(base))) == WHOLE
 
 

@@ -56,11 +56,11 @@ def test_facts_name_an_objective_only_if_it_is_not_the_default() -> None:
     usual = card_facts(label_splits(), ADAPTER, find_objective(), BASE)
     assert "objective" not in usual["recipe"]
     assert usual["recipe"]["seed"] == 0 and usual["recipe"]["targets"] == []
-    own = SelectedObjective("mine", Mine(0.5))
-    recipe = card_facts(label_splits(), ADAPTER, own, BASE)["recipe"]
+    selected = SelectedObjective("mine", Mine(0.5))
+    recipe = card_facts(label_splits(), ADAPTER, selected, BASE)["recipe"]
     assert recipe["objective"] == {"name": "mine", "settings": {"weight": 0.5}}
     assert recipe == usual["recipe"] | {"objective": recipe["objective"]}
-    foreign = replace(own, package="toys 1.2")
+    foreign = replace(selected, package="toys 1.2")
     recipe = card_facts(label_splits(), ADAPTER, foreign, BASE)["recipe"]
     assert recipe["objective"]["package"] == "toys 1.2"
 

@@ -108,9 +108,9 @@ def calibrated(model: Model) -> HeadStatistics:
     return calibrate(model, facts(), dev(), lambda *_: None)
 
 
-def trials(found: HeadStatistics) -> dict[tuple[float, float], Any]:
-    assert found.calibration is not None
-    return {(t.xi_syntactic, t.xi_positional): t for t in found.calibration.grid}
+def trials(statistics: HeadStatistics) -> dict[tuple[float, float], Any]:
+    assert statistics.calibration is not None
+    return {(t.xi_syntactic, t.xi_positional): t for t in statistics.calibration.grid}
 
 
 def test_the_grid_is_complete(calibrated: HeadStatistics) -> None:
@@ -147,10 +147,10 @@ def test_the_best_pair_is_chosen(calibrated: HeadStatistics) -> None:
 
 def test_of_equals_the_fewest_heads(model: Model) -> None:
     """A single word is erased whatever the mask, so all trials are worth the same."""
-    found = calibrate(model, facts(), dev("film"), lambda *_: None)
-    assert len({trial.aopc for trial in trials(found).values()}) == 1
+    statistics = calibrate(model, facts(), dev("film"), lambda *_: None)
+    assert len({trial.aopc for trial in trials(statistics).values()}) == 1
     # One head: the subject's alone with (0, 0.8), or a position's with (0.1, 0.7), the strictest.
-    assert found.thresholds["calibrated"] == (0.1, 0.7)
+    assert statistics.thresholds["calibrated"] == (0.1, 0.7)
 
 
 def test_what_it_was_measured_on(calibrated: HeadStatistics) -> None:
@@ -212,12 +212,12 @@ def test_chunks_and_order_change_nothing(calibrated: HeadStatistics, model: Mode
 
 
 def test_a_coarse_grid_has_the_same_trials(calibrated: HeadStatistics, model: Model) -> None:
-    found = calibrate(model, facts(), dev(), lambda *_: None, step=3)
+    statistics = calibrate(model, facts(), dev(), lambda *_: None, step=3)
     pairs = {(synt, pos) for synt in (-0.3, -0.05, 0.1) for pos in (0.2, 0.5, 0.8)}
-    assert set(trials(found)) == pairs - {PAPER}  # the paper's own pair selects no head here
-    for pair, trial in trials(found).items():
+    assert set(trials(statistics)) == pairs - {PAPER}  # the paper's own pair selects no head here
+    for pair, trial in trials(statistics).items():
         assert trial.aopc == pytest.approx(trials(calibrated)[pair].aopc, abs=2e-6)
-    assert found.thresholds["calibrated"] == (-0.05, 0.8)
+    assert statistics.thresholds["calibrated"] == (-0.05, 0.8)
 
 
 def test_fit_heads_writes_what_it_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

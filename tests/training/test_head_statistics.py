@@ -51,8 +51,8 @@ def measured(model: Any, monkeypatch: pytest.MonkeyPatch, chunk: int) -> tuple[A
     steps: list[tuple[str, int, int]] = []
     monkeypatch.setattr(head_statistics, "strongest_keys", keys)
     examples = [Example(str(i), text, 0) for i, text in enumerate(TEXTS)]
-    found = measure(model, examples, parse, lambda *step: steps.append(step), chunk)
-    return (*found, steps)
+    facts = measure(model, examples, parse, lambda *step: steps.append(step), chunk)
+    return (*facts, steps)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 32])
@@ -129,8 +129,8 @@ def test_strongest_keys_are_words(architecture: str, tiny_model: Any, batch_of: 
     model = tiny_model(architecture)
     texts = ["good film", "the plot is not very dull , and the film is great .", "a badly plot ."]
     encodings = list(batch_of(model, texts).encodings)
-    found = strongest_keys(model, encodings)
-    for text, encoding, targets in zip(texts, encodings, found, strict=True):
+    keys = strongest_keys(model, encodings)
+    for text, encoding, targets in zip(texts, encodings, keys, strict=True):
         n = len(encoding.ids)
         assert targets.shape == (2, 4, n)
         assert encoding.erasable[targets].all()
@@ -155,10 +155,10 @@ def test_specials_would_often_win(tiny_model: Any, batch_of: Any) -> None:
 def test_one_sentence_parsed() -> None:
     text = "The clever script quickly surprises tired viewers ."
     (arcs,) = spacy_parse([text])
-    found = {
+    relations = {
         (a.relation, text[slice(*a.dependent)], text[slice(*a.head)], a.distance) for a in arcs
     }
-    assert found == {
+    assert relations == {
         ("amod", "clever", "script", 1),
         ("nsubj", "script", "surprises", 2),
         ("advmod", "quickly", "surprises", 1),

@@ -11,7 +11,7 @@ installed package brings its own as an entry point of the group `faithbench.obje
 
         def __call__(self, batch: TrainingBatch, forward: ForwardPass) -> torch.Tensor: ...
 
-This file does not import torch; the modules beside it do, and are imported by `find_objective`.
+This file does not import torch; the modules next to it do, and are imported by `find_objective`.
 """
 
 from __future__ import annotations
