@@ -1,7 +1,8 @@
 """The board as data: every page, table and file of the leaderboard is made from it alone.
 
-The docstrings of models are published, as descriptions in `leaderboard.schema.json`: to change one
-is to change that file.
+What is written here is published. Names of fields are keys in `leaderboard.json`, which is why
+scores are called `cells` there and rows `entrants`; docstrings of models are descriptions in
+`leaderboard.schema.json`. To change either is to change those files.
 """
 
 from __future__ import annotations

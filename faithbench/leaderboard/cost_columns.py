@@ -93,7 +93,8 @@ def _sample_size(entry: Entry, cost: Cost) -> int:
 
 
 def _machine(entry: Entry) -> str:
-    """Return a name for the kind of machine; that of a submission is never taken for ours."""
+    """Return a name for the kind of machine an explainer was timed on."""
+    # With the submission's name: a record from elsewhere is never taken to be from our machine.
     environment = entry.first.environment
     facts = (environment.device, environment.platform, environment.threads, entry.submission or "")
     return repr(facts)

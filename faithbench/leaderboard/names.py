@@ -37,6 +37,7 @@ def labels_of(records: Sequence[tuple[StoredRecord, str | None]]) -> list[str]:
     for key, (stored, _) in zip(keys, records, strict=True):
         settings[key] = stored.record.explainer.settings
         candidates.setdefault(key, set()).add(label_by_file(stored.record, stored.path.stem))
+    # Records of one explainer may have file names that tell more or less; the shortest is enough.
     short = {
         key: min(labels, key=lambda label: (len(label), label))
         for key, labels in candidates.items()

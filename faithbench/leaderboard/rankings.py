@@ -101,6 +101,7 @@ def counted_tables(tables: Sequence[Table]) -> list[Table]:
     joined: list[str] = []
     sizes: list[int] = []
     while len(joined) < len(labels):
+        # Sorted, so that of tables that share as many the first by name joins.
         waiting = sorted(labels.keys() - joined)
         joined.append(max(waiting, key=lambda name: len(labels[name] & shared)))
         shared &= labels[joined[-1]]
@@ -125,6 +126,7 @@ def pareto_of(counted: Sequence[Table], rankings: Sequence[Ranking]) -> tuple[Pa
         for row in table.entrants:
             if row.label in table_costs:
                 table_costs[row.label].append(row.forward_equivalents)
+    # Left out, not counted as 0: an unknown cost would win every comparison.
     costs = {
         label: fmean(cost for cost in own_costs if cost is not None)
         for label, own_costs in table_costs.items()
@@ -199,6 +201,7 @@ def _overall_ranks(
 
 def _ranks_of_means(ranks: Sequence[Sequence[float]]) -> list[float]:
     """Rank explainers by their mean rank; `ranks` has one rank per explainer in each row."""
+    # Ranked again: Friedman's test is about ranks, of which every table has the same sum.
     return average_ranks([fmean(own_ranks) for own_ranks in zip(*ranks, strict=True)], False)
 
 
@@ -213,6 +216,7 @@ def _ranking(
     """Average the ranks of all tables, a row each, and test them."""
     test = rank_test(ranks, [False] * len(ranks)) if ranks else None
     means = dict(zip(labels, test.mean_ranks, strict=True)) if test else {}
+    # Equal mean ranks go by name, so that the same records give the same bytes.
     order = sorted(means, key=lambda label: (means[label], label))
     intervals = dict(zip(labels, _intervals(np.array(ranks)), strict=True)) if test else {}
     gap, p = (test.critical_difference, test.friedman_p) if test else (None, None)

@@ -65,6 +65,7 @@ def tables_of(contents: Iterable[TableContent]) -> tuple[Table, ...]:
 
 def _sort_key(conditions: Conditions) -> tuple[str, ...]:
     """Order by task, bundled data last, then by whatever else differs."""
+    # All as text, numbers with leading zeros and False before True, so that any two compare.
     return (
         conditions.task,
         str(conditions.source == "bundled"),

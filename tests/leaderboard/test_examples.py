@@ -58,8 +58,8 @@ def test_all_zero_scores_and_a_target_without_a_name(tmp_path: Path) -> None:
 
 def test_eight_at_most_and_fewer_of_long_texts(tmp_path: Path) -> None:
     put(tmp_path / "a", "lime-11111111", n=20)
-    found = shown(tmp_path / "a")
-    assert len(found) == 8 and found[0].id == "e0" and found[-1].id == "e9"
+    examples = shown(tmp_path / "a")
+    assert len(examples) == 8 and examples[0].id == "e0" and examples[-1].id == "e9"
     long = {f"e{i}": {"tokens": ("x",) * 500, "scores": (1.0,) * 500} for i in range(9)}
     put(tmp_path / "b", "lime-11111111", n=9, **long)
     assert len(shown(tmp_path / "b")) == 3

@@ -131,7 +131,7 @@ def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
     store(tmp_path, "lime-11111111", VALUES)
     (tmp_path / ".partial").mkdir()
     (tmp_path / ".partial" / "x.json").write_text("{")
-    assert [found.shown_path for found in find_records(tmp_path, NONE)] == [
+    assert [published.shown_path for published in find_records(tmp_path, NONE)] == [
         "records/lime-11111111.json"
     ]
 

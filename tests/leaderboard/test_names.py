@@ -19,14 +19,14 @@ def stored(folder: Path, stem: str, **settings: Any) -> StoredRecord:
 
 
 def test_the_file_name_tells_what_is_not_the_default(tmp_path: Path) -> None:
-    one = stored(tmp_path, "lime-samples=50-11111111", samples=50, width=0.25, on=True)
-    assert label_by_file(one.record, one.path.stem) == "lime:samples=50"
+    first = stored(tmp_path, "lime-samples=50-11111111", samples=50, width=0.25, on=True)
+    assert label_by_file(first.record, first.path.stem) == "lime:samples=50"
     both = stored(tmp_path, "lime-width=0.25-on=true-11111111", samples=50, width=0.25, on=True)
     assert label_by_file(both.record, both.path.stem) == "lime:width=0.25,on=true"
     # A key with an underscore is written with a dash; 5 is not 50.
     slugged = stored(tmp_path, "lime-max-steps=50-11111111", max_steps=50, steps=5)
     assert label_by_file(slugged.record, slugged.path.stem) == "lime:max_steps=50"
-    assert label_by_file(one.record, "renamed") == "lime"
+    assert label_by_file(first.record, "renamed") == "lime"
 
 
 def test_equal_settings_share_a_label_and_others_do_not(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from faithbench.leaderboard.board import Board, Column, Pair, Ranking, Table
@@ -17,6 +18,11 @@ HOSTILE: Final = (
     "__proto__",
     "constructor",
 )
+
+
+def without_turning_marks(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return texts as a page has them: marks that turn their direction become spaces."""
+    return tuple(re.sub("[\u2028\u2029\u202e]", " ", text) for text in texts)
 
 
 def hostile_board() -> Board:

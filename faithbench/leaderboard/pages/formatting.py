@@ -14,6 +14,8 @@ MADE = "made by `faithbench leaderboard build`: change the records, not this fil
 
 _COST_UNITS = {cost.name: cost.unit for cost in COSTS}
 
+# Entities for dollars and @: GitHub looks for formulas and mentions in the text that markdown
+# leaves, where a backslash would be gone.
 _MARKDOWN = str.maketrans(
     {
         **{mark: f"\\{mark}" for mark in "\\`*_{}[]()#|~!"},
@@ -38,6 +40,7 @@ def number(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "-"
     text = f"{value:.{digits}f}"
+    # What rounds to zero has no sign: -0.0001 is .000.
     sign = "-" if value < 0 and float(text) else ""
     size = text.removeprefix("-")
     return sign + (size[1:] if size.startswith("0.") else size)

@@ -93,6 +93,7 @@ def _test_line(ranking: Ranking) -> str:
             f"; Friedman p = {ranking.friedman_p:.2g}, critical difference (Nemenyi, .05) "
             f"{ranking.critical_difference:.2f}"
         )
+        # Groups are sorted, and the first explainer may be in none: then it differs from all.
         best = ranking.groups[0] if ranking.groups else ()
         if best and best[0] == next(iter(ranking.mean_ranks)):
             line += f"; not different from the first: {_listed(best[1:])}"
@@ -133,6 +134,7 @@ def _table_section(table: Table) -> Iterator[str]:
 
 def short_grid(table: Table, marked: Collection[str] = ()) -> str:
     """Lay out a table's main metrics; explainers that are `marked` have an arrow."""
+    # A column may be one of several versions of a metric, such as `aopc@2`.
     columns = [column for column in table.columns if is_headline(column.metric.split("@")[0])]
     columns = columns or list(table.columns[:4])
     rows = [

@@ -9,18 +9,13 @@ import pytest
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard.html.document import asset, document, embedded
-from tests.support.hostile_board import HOSTILE
-
-
-def plain(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return texts without marks that turn their direction."""
-    return tuple(re.sub("[\u2028\u2029\u202e]", " ", text) for text in texts)
+from tests.support.hostile_board import HOSTILE, without_turning_marks
 
 
 def test_embedded_json_is_plain_ascii_and_reads_back() -> None:
     text = embedded(HOSTILE)
     assert re.fullmatch(r"[ -~]+", text) and not set("<>&") & set(text)
-    assert tuple(json.loads(text)) == plain(HOSTILE)
+    assert tuple(json.loads(text)) == without_turning_marks(HOSTILE)
     kept = ["\\u202e", "\\\\u2028", "\\", "é\U0001f600"]
     assert json.loads(embedded(kept)) == kept
     assert json.loads(embedded("a\\\u202eb\u2028")) == "a\\ b "

@@ -17,21 +17,21 @@ from faithbench.leaderboard.html import page
 from faithbench.leaderboard.html.page import board_data, table_data
 from faithbench.metrics.registry import METRICS
 from tests.support.boards import small_board
-from tests.support.hostile_board import HOSTILE, hostile_board
+from tests.support.hostile_board import HOSTILE, hostile_board, without_turning_marks
 
 
-def test_cells_are_in_the_order_of_the_explainers() -> None:
+def test_scores_are_in_the_order_of_the_explainers() -> None:
     table = small_board().tables[1]
     data = table_data(table)
-    labels = [entrant["label"] for entrant in data["entrants"]]
-    assert labels == [entrant.label for entrant in table.entrants]
+    labels = [row["label"] for row in data["entrants"]]
+    assert labels == [row.label for row in table.entrants]
     column = next(c for c in data["columns"] if c["metric"] == "tau_loo")
     source = next(c for c in table.columns if c.metric == "tau_loo")
     for label, short in zip(labels, column["cells"], strict=True):
-        cell = source.cells[label]
-        assert cell.mean is not None and abs(short[0] - cell.mean) < 1e-5
-        assert short[3:6] == [197, 3, cell.letters]
-        assert short[6] == (2 if cell.best else 1 if cell.tie else 0)
+        score = source.cells[label]
+        assert score.mean is not None and abs(short[0] - score.mean) < 1e-5
+        assert short[3:6] == [197, 3, score.letters]
+        assert short[6] == (2 if score.best else 1 if score.tie else 0)
     assert column["better"] == 1 and column["summary"] == METRICS["tau_loo"].summary
 
 
@@ -46,21 +46,21 @@ def test_directions_and_versions_of_a_metric_are_kept() -> None:
     assert by_name["auprc"]["proxy"] is True and by_name["aopc"]["proxy"] is False
 
 
-def test_an_explainer_without_a_cell_or_a_value() -> None:
+def test_an_explainer_may_lack_a_score_or_its_value() -> None:
     table = small_board().tables[0]
     column = table.columns[0]
     empty = Score(mean=None, ci95=None, n=0, skipped=9, letters="", best=False, tie=False)
-    (first, second, *rest) = (entrant.label for entrant in table.entrants)
-    cells = {second: empty, **{label: column.cells[label] for label in rest}}
-    one = column.model_copy(update={"cells": cells})
-    short = table_data(table.model_copy(update={"columns": (one,)}))["columns"][0]["cells"]
+    (first, second, *rest) = (row.label for row in table.entrants)
+    scores = {second: empty, **{label: column.cells[label] for label in rest}}
+    changed = column.model_copy(update={"cells": scores})
+    short = table_data(table.model_copy(update={"columns": (changed,)}))["columns"][0]["cells"]
     assert short[0] is None and short[1] == [None, None, None, 0, 9, "", 0]
-    assert first not in cells
+    assert first not in scores
 
 
 def test_pairs_are_found_whichever_explainer_comes_first() -> None:
     table = small_board().tables[0]
-    a, b, c = (entrant.label for entrant in table.entrants[:3])
+    a, b, c = (row.label for row in table.entrants[:3])
     table = table.model_copy(update={"entrants": table.entrants[:3]})
     pairs = (
         Pair(first=b, second=a, test="W", n=9, p=0.0123456, adjusted=0.03, effect=0.5, reason=""),
@@ -119,13 +119,8 @@ def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def blocks(text: str) -> dict[str, object]:
-    found = re.findall(r'<script type="application/json" id="([^"]+)">(.*?)</script>', text, re.S)
-    return {name: json.loads(value) for name, value in found}
-
-
-def plain(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return texts without marks that turn their direction."""
-    return tuple(re.sub("[\u2028\u2029\u202e]", " ", text) for text in texts)
+    block = r'<script type="application/json" id="([^"]+)">(.*?)</script>'
+    return {name: json.loads(value) for name, value in re.findall(block, text, re.S)}
 
 
 def test_the_same_board_gives_the_same_page() -> None:
@@ -133,10 +128,10 @@ def test_the_same_board_gives_the_same_page() -> None:
 
 
 def test_page_holds_its_data_in_a_block_per_table() -> None:
-    found = blocks(page.render_page(small_board()))
-    assert list(found) == ["board", "table-0", "table-1", "table-2"]
-    assert [table["id"] for table in found["board"]["tables"]] == ["sst2", "agnews", "semeval"]
-    assert found["table-2"]["facts"]["id"] == "semeval"
+    data = blocks(page.render_page(small_board()))
+    assert list(data) == ["board", "table-0", "table-1", "table-2"]
+    assert [table["id"] for table in data["board"]["tables"]] == ["sst2", "agnews", "semeval"]
+    assert data["table-2"]["facts"]["id"] == "semeval"
 
 
 def test_page_is_made_without_torch() -> None:
@@ -146,10 +141,10 @@ def test_page_is_made_without_torch() -> None:
         "page.render_page(small_board()); print('torch' in sys.modules)"
     )
     checkout = Path(__file__).parents[3]
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=True
     )
-    assert found.stdout == "False\n"
+    assert result.stdout == "False\n"
 
 
 def test_page_asks_nothing_of_the_network() -> None:
@@ -176,7 +171,7 @@ def test_text_of_the_data_never_becomes_markup() -> None:
     text = page.render_page(hostile_board())
     assert "<img" not in text and "<svg" not in text and "alert(1)</script>" not in text
     assert text.count("</script>") == 6  # four blocks of data, two scripts
-    found = blocks(text)
-    labels = [label for label, _ in found["board"]["explainers"]]
-    assert sorted(labels) == sorted(plain(HOSTILE[:7]))
-    assert tuple(found["table-0"]["shown"][0]["tokens"][:8]) == plain(HOSTILE)
+    data = blocks(text)
+    labels = [label for label, _ in data["board"]["explainers"]]
+    assert sorted(labels) == sorted(without_turning_marks(HOSTILE[:7]))
+    assert tuple(data["table-0"]["shown"][0]["tokens"][:8]) == without_turning_marks(HOSTILE)

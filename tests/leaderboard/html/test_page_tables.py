@@ -37,7 +37,7 @@ def test_sorting_by_keyboard_keeps_the_focus(small: Reader) -> None:
     assert small.column(3) == sorted(small.column(3))
 
 
-def test_who_has_no_value_comes_last_either_way(small: Reader) -> None:
+def test_explainers_without_a_value_come_last_either_way(small: Reader) -> None:
     small.open("results", "agnews")
     for _ in range(2):
         small.all("#results-table .sort")[7].click()  # attention has no delta_log_odds_neg
@@ -50,12 +50,12 @@ def test_cells_show_mean_interval_letters_and_skipped(small: Reader) -> None:
     column = next(c for c in table.columns if c.metric == "tau_loo")
     small.open("results", "agnews")
     small.all("#results-table .sort")[9].click()
-    label, cell = next(iter(column.cells.items()))
+    label, score = next(iter(column.cells.items()))
     assert small.texts("#results-table tbody bdi")[0] == label
-    found = small.one("#results-table tbody tr td:nth-child(10)")
-    mean = f"{cell.mean:.3f}".removeprefix("0")
-    assert found.text.split("\n") == [f"{mean} ±.035", f"{cell.letters} · 3 skipped"]
-    assert "n = 197, 3 skipped; the best" in found.get_attribute("title")
+    cell = small.one("#results-table tbody tr td:nth-child(10)")
+    mean = f"{score.mean:.3f}".removeprefix("0")
+    assert cell.text.split("\n") == [f"{mean} ±.035", f"{score.letters} · 3 skipped"]
+    assert "n = 197, 3 skipped; the best" in cell.get_attribute("title")
     bold = [
         row.find_element("css selector", "bdi").text
         for row in small.all("#results-table tbody tr")
@@ -80,8 +80,8 @@ def test_filters_by_text_and_family(small: Reader) -> None:
 def test_metrics_are_chosen_by_family_and_by_name(small: Reader) -> None:
     small.open("results", "agnews")
     assert len(small.all("#results-table .under th")) == 11
-    for place in (0, 1):
-        small.all("#metric-families input")[place].click()
+    for index in (0, 1):
+        small.all("#metric-families input")[index].click()
     heads = small.texts("#results-table .under th")
     assert heads[1:3] == ["iou_semantic ↑\n▾", "iou_lexical ↑"] and len(heads) == 6
     small.one("#section-results details summary").click()

@@ -37,7 +37,7 @@ def test_viewer_shows_scores_rationale_and_differences(small: Reader) -> None:
     }
     assert "reference" in cards["random"].get_attribute("class")
     pairs = zip(shown.scores["lrp-mask"], shown.scores["random"], strict=True)
-    _check_shades(cards["lrp-mask"], [50 * (one - base) for one, base in pairs])
+    _check_shades(cards["lrp-mask"], [50 * (score - base) for score, base in pairs])
     assert "difference" in cards["lrp-mask"].find_element("css selector", ".words").get_attribute(
         "class"
     )
@@ -53,13 +53,13 @@ def test_viewer_of_a_question(chromium: Any, pages: dict[str, Path]) -> None:
 
 
 def test_viewer_tells_the_strongest_in_words(small: Reader) -> None:
-    """Colours and tooltips are not for everybody."""
+    """Not every reader sees colours and tooltips."""
     shown = small_board().tables[1].shown[0]
     scores, base = shown.scores["lrp-mask"], shown.scores["random"]
     small.open("examples", "agnews")
     assert _strongest(small, "lrp-mask") == _told(shown.tokens, scores)
     small.choose("#reference", "difference to random")
-    between = [one - other for one, other in zip(scores, base, strict=True)]
+    between = [score - other for score, other in zip(scores, base, strict=True)]
     assert _strongest(small, "lrp-mask") == _told(shown.tokens, between)
     assert _strongest(small, "random") == _told(shown.tokens, base)
 
@@ -75,9 +75,9 @@ def _strongest(reader: Reader, label: str) -> str:
 
 
 def _told(tokens: Sequence[str], values: Sequence[float]) -> str:
-    order = sorted(range(len(values)), key=lambda place: -abs(values[place]))[:3]
-    numbers = [f"{values[place]:+.2f}".replace("0.", ".", 1) for place in order]
-    pairs = zip((tokens[place] for place in order), numbers, strict=True)
+    order = sorted(range(len(values)), key=lambda index: -abs(values[index]))[:3]
+    numbers = [f"{values[index]:+.2f}".replace("0.", ".", 1) for index in order]
+    pairs = zip((tokens[index] for index in order), numbers, strict=True)
     return "strongest: " + " · ".join(f"{word} {number}" for word, number in pairs)
 
 
@@ -108,7 +108,7 @@ def test_curve_table_has_the_numbers(small: Reader) -> None:
     small.open("curves", "agnews")
     small.one("#curves-body details summary").click()
     rows = [row.split() for row in small.texts("#curves-body tbody tr")]
-    curves = {entrant.label: entrant.curve for entrant in small_board().tables[1].entrants}
+    curves = {row.label: row.curve for row in small_board().tables[1].entrants}
     assert len(rows) == 7
     for label, *values in rows:
         assert [float(value) for value in values] == pytest.approx(curves[label], abs=6e-4)
@@ -119,8 +119,8 @@ def test_cost_front_of_a_table(small: Reader) -> None:
     small.open("cost", "agnews")
     small.choose("#cost-by", "AOPC on agnews")
     table = small_board().tables[1]
-    aopc = {label: cell.mean or 0.0 for label, cell in table.columns[0].cells.items()}
-    cost = {entrant.label: entrant.forward_equivalents for entrant in table.entrants}
+    aopc = {label: score.mean or 0.0 for label, score in table.columns[0].cells.items()}
+    cost = {row.label: row.forward_equivalents for row in table.entrants}
     front = {a for a in aopc if not any(aopc[b] >= aopc[a] and cost[b] <= cost[a]
                                         for b in aopc if b != a)}  # fmt: skip
     small.one("#cost-body details summary").click()
