@@ -1,4 +1,4 @@
-"""From examples to what the network reads: tokens, words, batches."""
+"""From examples to the network's inputs: tokens, words and padded batches."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 def encode(
     model: Model, example: Example, evidence: Evidence = "text", long: Long = "truncate"
 ) -> Encoding:
-    """Tokenise one example, mark what may be erased, and map tokens to words.
+    """Tokenise one example, mark its erasable tokens, and map tokens to words.
 
-    A pair is read in order, but a question comes before the text it is about: so have all
-    published question answerers been trained. A text that is too long is cut, or read in
-    windows.
+    A pair is read in order, except that a question comes before the text it is about, as in
+    the training of all published question answerers. A text that is too long is cut, or read
+    in windows.
     """
     pair = () if example.text_b is None else (example.text_b,)
     asks = pair != () and model.kind.second_first
@@ -89,14 +89,14 @@ def _sides(piece: Any, reversed_pair: bool) -> np.ndarray[Any, Any]:
 
 
 def _check_readable(model: Model, encoding: Encoding) -> None:
-    """Refuse a text of which the model sees nothing."""
+    """Refuse a text without a single token that the model knows."""
     seen = encoding.ids[encoding.erasable]
     unknown = model.tokenizer.unk_token_id
     if len(seen) and not (unknown is not None and (seen == unknown).all()):
         return
-    found = "no token" if not len(seen) else "only unknown characters"
+    seen_as = "no token" if not len(seen) else "only unknown characters"
     raise FaithbenchError(
-        f"example {encoding.example.id!r}: model {model.name!r} finds {found} in "
+        f"example {encoding.example.id!r}: model {model.name!r} finds {seen_as} in "
         f"{encoding.example.text[:40]!r}; give a text in the model's language"
     )
 
@@ -147,7 +147,7 @@ def pad_rows(
 def inputs_of(
     network: PreTrainedModel, ids: torch.Tensor, types: torch.Tensor, attention: torch.Tensor
 ) -> dict[str, torch.Tensor]:
-    """Name the tensors as this architecture wants them: not all know segments."""
+    """Name the tensors as the network's forward does; segments only if it has them."""
     inputs = {"input_ids": ids, "attention_mask": attention}
     if getattr(network.config, "type_vocab_size", 0) > 1:
         inputs["token_type_ids"] = types

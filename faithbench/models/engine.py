@@ -24,13 +24,14 @@ BUDGET = 2048
 
 @dataclass
 class Engine:
-    """Answers rows with log-probabilities of the classes, and remembers what it computed.
+    """Computes class log-probabilities of rows, and caches them.
 
-    Rows of all examples are sorted by length and packed under `budget` padded tokens, so
-    that short texts fill the machine and long ones are not padded to each other. `asked`
-    and `distinct` count rows, a remembered one not again; the meter is charged for each
-    distinct row of a call, seconds included, so that cost does not depend on who asked before.
-    The network must not change while an engine lives: what it packed would be stale.
+    Rows of all examples are sorted by length and packed into passes of at most `budget` padded
+    tokens, so that short texts fill the machine and long ones are not padded to each other.
+    `asked` counts the rows of all calls, `distinct` those that were computed. The meter is
+    charged for each distinct row of a call, cached ones included with their seconds, so that
+    the cost of an explainer does not depend on the calls before it. The network must not change
+    while an engine lives: cached rows and packed weights would be stale.
     """
 
     model: Model
@@ -42,12 +43,12 @@ class Engine:
     _seconds: dict[bytes, float] = field(default_factory=dict)
 
     @cached_property
-    def _lean(self) -> FastEncoder | None:
+    def _fast(self) -> FastEncoder | None:
         return fast_encoder(self.model)
 
     @cached_property
     def differentiable(self) -> FastEncoder | None:
-        """Return a shorter way to the logits that passes gradients, where there is one."""
+        """Return a fast forward pass that passes gradients, or None if there is none."""
         return fast_encoder(self.model, differentiable=True)
 
     def log_probabilities(self, rows: Sequence[TokenRow], output: str = "logits") -> Floats:
@@ -76,12 +77,12 @@ class Engine:
         return np.stack([self._known[key] for key in keys])[:, first : first + width]
 
     def forget(self) -> None:
-        """Drop remembered rows: the run does so after each chunk of examples."""
+        """Empty the cache; the run does so after each chunk of examples."""
         self._known.clear()
         self._seconds.clear()
 
     def _compute(self, rows: list[tuple[bytes, TokenRow]]) -> None:
-        # Longest first, so that a device too small for the budget says so at once.
+        # Longest first: a device too small for the budget fails at the first pack, not the last.
         waiting = sorted(rows, key=lambda item: (-len(item[1][0]), item[0]))
         while waiting:
             count = max(1, self.budget // len(waiting[0][1][0]))
@@ -92,6 +93,7 @@ class Engine:
             except torch.OutOfMemoryError:
                 if count == 1:
                     raise
+                # Half the budget from now on, but always room for one row of this length.
                 self.budget = max(len(pack[0][1][0]), self.budget // 2)
                 torch.cuda.empty_cache()
                 continue
@@ -106,8 +108,8 @@ class Engine:
         ids, types, attention = (torch.tensor(a, device=network.device) for a in arrays)
         self.meter.charge(passes=1)
         with torch.inference_mode():
-            if self._lean is not None:
-                outputs = [self._lean(ids, types, attention)]
+            if self._fast is not None:
+                outputs = [self._fast(ids, types, attention)]
             else:
                 out = network(**inputs_of(network, ids, types, attention))
                 outputs = [getattr(out, name) for name in self.model.outputs]
@@ -117,17 +119,18 @@ class Engine:
             # Padding is no position, and all rows are as wide as the longest input.
             padding, missing = attention.cpu() == 0, self.model.max_tokens - ids.shape[1]
             logits = [
-                F.pad(one.masked_fill(padding, -torch.inf), (0, missing), value=-torch.inf)
-                for one in logits
+                F.pad(output.masked_fill(padding, -torch.inf), (0, missing), value=-torch.inf)
+                for output in logits
             ]
-        return _array(torch.cat([kind.log_probabilities(one) for one in logits], dim=1))
+        return _array(torch.cat([kind.log_probabilities(output) for output in logits], dim=1))
 
 
 def _array(values: torch.Tensor) -> Floats:
-    found: Floats = values.numpy()
-    return found
+    array: Floats = values.numpy()
+    return array
 
 
 def _key(row: TokenRow) -> bytes:
+    # Both halves have one length, so ids of one row cannot pass for types of another.
     ids, types = row
     return ids.tobytes() + types.tobytes()

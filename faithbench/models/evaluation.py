@@ -1,4 +1,4 @@
-"""How good a model itself is: predictions and their scores through the one engine."""
+"""Task performance of a model: its predictions on a split, and their scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from faithbench.models.model import Model
 from faithbench.models.predictions import predictions
 
 STEP = 256
-"""Examples that are encoded and predicted before progress is reported."""
+"""Number of examples that are encoded and predicted between two progress reports."""
 
 
 def accuracy(model: Model, data: Dataset, progress: Progress | None = None) -> float:
@@ -26,17 +26,17 @@ def evaluate(model: Model, data: Dataset, progress: Progress | None = None) -> d
 
 
 def outcomes(model: Model, data: Dataset, progress: Progress | None = None) -> list[Any]:
-    """Return what the model predicts for each example: a class, or the text of an answer."""
-    engine, found = Engine(model), []
+    """Return the model's prediction for each example: a class, or the text of an answer."""
+    engine, results = Engine(model), []
     for start in range(0, len(data.examples), STEP):
         examples = data.examples[start : start + STEP]
         encodings = [encode(model, example, data.task.evidence) for example in examples]
         predicted = predictions(engine, encodings)
         engine.forget()
-        found += [
+        results += [
             model.kind.outcome(encoding, prediction.target)
             for encoding, prediction in zip(encodings, predicted, strict=True)
         ]
         if progress is not None:
             progress(f"scoring {data.split}", start + len(examples), len(data.examples))
-    return found
+    return results

@@ -1,4 +1,4 @@
-"""A shorter way through encoders of BERT's kind: the same logits from fewer operations."""
+"""Fast forward pass for BERT-like encoders: the same logits from fewer operations."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ FastEncoder = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From ids, segments and attention [rows, tokens] to logits [rows, classes]."""
 
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-9}
-# Their embeddings know a token by its id, segment and place alone; RoBERTa counts places
-# from the padding it meets, so that equal tokens may differ.
-_PLACED_BY_INDEX = {"bert", "electra"}
+# Architectures whose embedding of a token depends on its id, segment and index alone. RoBERTa
+# derives positions from the padding in a row, so that equal tokens at one index may differ.
+_POSITION_IS_INDEX = {"bert", "electra"}
 
 
 def fast_encoder(model: Model, *, differentiable: bool = False) -> FastEncoder | None:
-    """Return a shorter way to the model's logits, or None where it has none.
+    """Return a fast forward pass for the model's logits, or None if the model allows none.
 
     A classifier reads one token, so the last block is computed for that one alone; rows that
     differ in few tokens share queries, keys and values of the first block; on the CPU, linear
-    layers are packed once and fused with what follows them. The way is taken only if it
-    gives the network's own logits for a probe. It copies the encoder's weights.
+    layers are packed once and fused with the operation after them. The pass is used only if it
+    reproduces the network's logits on a probe. It copies the encoder's weights.
 
-    A differentiable way passes gradients to the embeddings. It packs and shares nothing: packed
-    layers have no gradient, and embeddings that were moved differ where their tokens do not. It
-    sorts rows by length, so that embeddings put in a row's place must be of rows of one length.
+    A `differentiable` pass carries gradients to the embeddings. It neither packs nor shares:
+    packed layers have no gradient, and embeddings that an explainer moved can differ although
+    their tokens are equal. It sorts rows by length, so embeddings that replace those of a batch
+    must belong to rows of one length.
     """
     network: Any = model.network
     if model.kind.per_position or model.dtype not in _TOLERANCE or network.training:
@@ -40,10 +41,10 @@ def fast_encoder(model: Model, *, differentiable: bool = False) -> FastEncoder |
     try:
         layers = network.base_model.encoder.layer
         blocks = tuple(_block(layer, pack=not differentiable) for layer in layers)
-        lean = _Encoder(network, blocks, shares=not differentiable)
+        encoder = _Encoder(network, blocks, shares=not differentiable)
     except AttributeError:  # another architecture
         return None
-    return lean if _agrees(model, lean) else None
+    return encoder if _agrees(model, encoder) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +71,16 @@ class _Block:
         width = joined.shape[-1] // 3
         parts = joined.view(rows, -1, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4)
-        found = F.scaled_dot_product_attention(query, key, value).transpose(1, 2)
-        return found.reshape(-1, width)
+        # Rows of one length have no padding, hence no mask, and torch takes its fastest kernel.
+        attended = F.scaled_dot_product_attention(query, key, value).transpose(1, 2)
+        return attended.reshape(-1, width)
 
     def attend_from_first(self, x: Tensor) -> Tensor:
         """Attend from the first token of each row of x [rows, tokens, width] alone.
 
-        With one query per row, keys and values need not be made: q (W x) = (q W) x, and the
-        weighted mean of W x is W times the weighted mean of x. The keys' bias adds the same to
-        every score of a row, so softmax does not see it.
+        With one query per row, keys and values need not be computed: q (W x) = (q W) x, and the
+        weighted mean of W x is W times the weighted mean of x. The keys' bias adds the same
+        constant to every score of a row, which softmax cancels.
         """
         rows, _, width = x.shape
         size = width // self.heads
@@ -86,11 +88,12 @@ class _Block:
         seen_by = torch.einsum("rhs,hsw->rhw", query, self.key.weight.view(-1, size, width))
         weights = torch.bmm(seen_by, x.transpose(1, 2)).mul_(size**-0.5).softmax(dim=-1)
         means = torch.bmm(weights, x)
+        # Weights sum to 1, so the mean of W x + bias is W times the mean, plus bias.
         values = torch.einsum("rhw,hsw->rhs", means, self.value.weight.view(-1, size, width))
         return values.reshape(rows, width) + self.value.bias
 
     def feed(self, attended: Tensor, x: Tensor) -> Tensor:
-        """Add what was attended to `x` [tokens, width], and put both through the rest."""
+        """Finish the block: add the attention output to `x` [tokens, width], then feed forward."""
         x = self.attention_norm(self.attention_out.added(attended, x))
         wide = self.widen.activated(x, self.activation)
         out: Tensor = self.norm(self.narrow.added(wide, x))
@@ -99,10 +102,10 @@ class _Block:
 
 @dataclass(frozen=True, eq=False)
 class _Encoder:
-    """The whole way from ids to logits, by the network's own embeddings and head.
+    """From ids to logits, with the network's own embeddings and head.
 
-    Padding is left out: linear layers see the real tokens of all rows, one after the other,
-    and attention runs on rows of one length at a time.
+    Padding is left out: linear layers see the real tokens of all rows as one long list, and
+    attention runs on rows of one length at a time.
     """
 
     network: Any
@@ -118,11 +121,11 @@ class _Encoder:
         tokens = [size * count for size, count in groups]
         real = attention.bool()
         embedded = self._embed(ids, types)
-        # Where nothing is padded, nothing need be selected: the gradient of that is slow.
+        # Without padding nothing need be selected; a selection's gradient is slow.
         x = embedded.flatten(0, 1) if sum(tokens) == real.numel() else embedded[real]
         for index, block in enumerate(self.blocks[:-1]):
             if index == 0:
-                joined = self._first(block, x, ids, types, real)
+                joined = self._project_first(block, x, ids, types, real)
             else:
                 joined = block.query_key_value(x)
             parts = zip(joined.split(tokens), groups, strict=True)
@@ -146,17 +149,27 @@ class _Encoder:
         x: Tensor = base.embeddings(input_ids=ids, token_type_ids=segments)
         return base.embeddings_project(x) if hasattr(base, "embeddings_project") else x
 
-    def _first(self, block: _Block, x: Tensor, ids: Tensor, types: Tensor, real: Tensor) -> Tensor:
-        """Compute queries, keys and values of each distinct embedding once."""
-        if not self.shares or self.network.config.model_type not in _PLACED_BY_INDEX:
+    def _project_first(
+        self, block: _Block, x: Tensor, ids: Tensor, types: Tensor, real: Tensor
+    ) -> Tensor:
+        """Compute the first block's queries, keys and values once per distinct embedding.
+
+        Erased copies of a text differ in few tokens, and before the first attention a token's
+        state depends on that token alone: most of a batch is the same few vectors.
+        """
+        if not self.shares or self.network.config.model_type not in _POSITION_IS_INDEX:
             return block.query_key_value(x)
         tokens = ids.shape[1]
-        places = torch.arange(tokens, device=ids.device)
-        keys = (ids * int(types.max() + 1) + types) * tokens + places
+        indices = torch.arange(tokens, device=ids.device)
+        # (id, segment, index) as digits of one number in a mixed radix: the two lower digits are
+        # below `types.max() + 1` and `tokens`, so different triples have different keys. A
+        # vocabulary of 2^18, two segments and 512 tokens stay below 2^28, far from overflow.
+        keys = (ids * int(types.max() + 1) + types) * tokens + indices
         _, inverse = torch.unique(keys[real], return_inverse=True)
         order = torch.arange(len(inverse), device=ids.device)
-        some = order.new_empty(int(inverse.max()) + 1).scatter_(0, inverse, order)
-        return block.query_key_value(x[some])[inverse]
+        # Any token of a key will do, since their embeddings are equal: the last write wins.
+        representatives = order.new_empty(int(inverse.max()) + 1).scatter_(0, inverse, order)
+        return block.query_key_value(x[representatives])[inverse]
 
     def _logits(self, first: Tensor) -> Tensor:
         pooler = getattr(self.network.base_model, "pooler", None)
@@ -182,8 +195,8 @@ def _block(layer: Any, *, pack: bool) -> _Block:
     )
 
 
-def _agrees(model: Model, lean: FastEncoder) -> bool:
-    """Compare with the network itself on two rows, one of them padded."""
+def _agrees(model: Model, encoder: FastEncoder) -> bool:
+    """Return whether the fast pass gives the network's logits on two rows, one of them padded."""
     network: Any = model.network
     draw = torch.Generator().manual_seed(0)
     length = min(12, model.max_tokens)
@@ -194,9 +207,9 @@ def _agrees(model: Model, lean: FastEncoder) -> bool:
     attention[1, length // 2 :] = 0
     with torch.inference_mode():
         try:
-            found = lean(ids, types, attention)
+            logits = encoder(ids, types, attention)
         except (AttributeError, RuntimeError, TypeError, ValueError):
             return False
-        wanted = network(input_ids=ids, attention_mask=attention).logits
-    slack = _TOLERANCE[model.dtype] * max(1.0, float(wanted.abs().max()))
-    return found.shape == wanted.shape and float((found - wanted).abs().max()) <= slack
+        expected = network(input_ids=ids, attention_mask=attention).logits
+    slack = _TOLERANCE[model.dtype] * max(1.0, float(expected.abs().max()))
+    return logits.shape == expected.shape and float((logits - expected).abs().max()) <= slack

@@ -1,4 +1,4 @@
-"""Counts what goes through the network, so that cost can be compared across machines."""
+"""Counts rows that go through the network, so that cost can be compared across machines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Cost:
-    """Rows through the network, and seconds of a shared pass that was not paid again."""
+    """Rows through the network forwards and backwards, passes, and seconds saved by sharing.
+
+    `shared_seconds` is the time that reused passes took when they were made.
+    """
 
     forwards: int = 0
     backwards: int = 0
@@ -29,7 +32,7 @@ class Meter:
         passes: int = 1,
         shared_seconds: float = 0.0,
     ) -> None:
-        """Add one pass of so many rows; a pass reused from another explainer adds its seconds."""
+        """Add the rows of one pass; a pass reused from another explainer adds its seconds."""
         self.total = replace(
             self.total,
             forwards=self.total.forwards + forwards,
@@ -39,7 +42,7 @@ class Meter:
         )
 
     def since(self, start: Cost) -> Cost:
-        """Return what was charged after `start` was read."""
+        """Return the cost charged since the total was `start`."""
         return Cost(
             self.total.forwards - start.forwards,
             self.total.backwards - start.backwards,

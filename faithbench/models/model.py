@@ -131,51 +131,51 @@ def load_model(
 ) -> Model:
     """Load a classifier or question answerer: `bundled:<task>`, a folder, or a hub name.
 
-    With the `kind` of a task, a model of the other sort is refused.
+    With the `kind` of a task, a model of another kind is refused.
     """
     if dtype not in DTYPES:
         raise FaithbenchError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
-    place = choose_device(device)
-    found = locate(ref, revision)
+    target_device = choose_device(device)
+    located = locate(ref, revision)
     quieten()
     import transformers
 
-    there = _kind_of(found)
-    if kind is not None and KINDS[kind].network != there.network:
+    model_kind = _kind_of(located)
+    if kind is not None and KINDS[kind].network != model_kind.network:
         raise FaithbenchError(
-            f"model {ref!r} is a {there.model_noun}, the task is of "
+            f"model {ref!r} is a {model_kind.model_noun}, the task is of "
             f"kind {kind}; choose a model that was trained for this task with --model"
         )
-    if not there.per_position:
-        _check_classes(ref, found, len(labels))
-    auto: Any = getattr(transformers, f"AutoModelFor{there.network}")
+    if not model_kind.per_position:
+        _check_classes(ref, located, len(labels))
+    auto: Any = getattr(transformers, f"AutoModelFor{model_kind.network}")
     network, report = auto.from_pretrained(
-        found.base,
-        revision=found.revision,
-        num_labels=2 if there.per_position else len(labels),
+        located.base,
+        revision=located.revision,
+        num_labels=2 if model_kind.per_position else len(labels),
         dtype=torch.float32,
         output_loading_info=True,
     )
-    tokenizer = transformers.AutoTokenizer.from_pretrained(found.base, revision=found.revision)
-    if found.adapter is not None:
-        network = _merge_adapter(network, found.adapter)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(located.base, revision=located.revision)
+    if located.adapter is not None:
+        network = _merge_adapter(network, located.adapter)
     elif untrained := [
         key for key in report["missing_keys"] if not key.startswith(network.base_model_prefix)
     ]:
         raise FaithbenchError(
-            f"model {ref!r} has no trained {there.head_noun} "
+            f"model {ref!r} has no trained {model_kind.head_noun} "
             f"(no {', '.join(sorted(untrained))}); "
             "choose a model that was trained for this task with --model"
         )
     return build_model(
         ref,
-        network.to(DTYPES[dtype]).to(place),
+        network.to(DTYPES[dtype]).to(target_device),
         tokenizer,
         labels=labels,
-        revision=found.revision,
-        weights_sha256=sha256_of_weights(found),
-        folder=found.adapter or found.folder,
-        kind=there if kind is None else KINDS[kind],
+        revision=located.revision,
+        weights_sha256=sha256_of_weights(located),
+        folder=located.adapter or located.folder,
+        kind=model_kind if kind is None else KINDS[kind],
     )
 
 
@@ -198,17 +198,17 @@ def _kind_by_architecture(names: Iterable[str]) -> Kind:
     return CLASSIFICATION
 
 
-def _check_classes(ref: str, found: Located, wanted: int) -> None:
+def _check_classes(ref: str, located: Located, wanted: int) -> None:
     """Refuse a model of another task, whose head would not fit."""
     from transformers import AutoConfig
 
-    if found.adapter is not None:
-        there = len(read_card(found.adapter)["labels"])
+    if located.adapter is not None:
+        classes = len(read_card(located.adapter)["labels"])
     else:
-        there = AutoConfig.from_pretrained(found.base, revision=found.revision).num_labels
-    if there != wanted:
+        classes = AutoConfig.from_pretrained(located.base, revision=located.revision).num_labels
+    if classes != wanted:
         raise FaithbenchError(
-            f"model {ref!r} has {there} classes, the task has {wanted}; "
+            f"model {ref!r} has {classes} classes, the task has {wanted}; "
             "choose a model that was trained for this task with --model"
         )
 
@@ -238,17 +238,17 @@ def build_model(
 
 
 def choose_device(name: str) -> torch.device:
-    """Turn auto|cpu|cuda|mps into a device that is there."""
-    there = {
+    """Turn auto|cpu|cuda|mps into a device that is available."""
+    available = {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
         "cpu": True,
     }
     if name == "auto":
-        return torch.device(next(device for device, ok in there.items() if ok))
-    if name not in there:
-        raise FaithbenchError(f"device {name!r} is not one of auto, {', '.join(there)}")
-    if not there[name]:
+        return torch.device(next(device for device, ok in available.items() if ok))
+    if name not in available:
+        raise FaithbenchError(f"device {name!r} is not one of auto, {', '.join(available)}")
+    if not available[name]:
         raise FaithbenchError(f"device {name!r} is not on this machine; use --device cpu")
     return torch.device(name)
 
@@ -265,7 +265,10 @@ def _merge_adapter(network: PreTrainedModel, adapter: Path) -> PreTrainedModel:
 
 
 def quieten() -> None:
-    """Keep transformers' load report and bars off the terminal: a missing head is expected."""
+    """Keep transformers' load report and progress bars off the terminal.
+
+    The report would warn of a missing head, which an adapter brings along.
+    """
     from transformers.utils import logging
 
     logging.set_verbosity_error()

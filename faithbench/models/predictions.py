@@ -1,4 +1,4 @@
-"""What a model predicts of full and of erased inputs, as its kind reads it."""
+"""Predictions for full inputs, and their probabilities for erased ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def evaluate_inputs(
     encodings: Sequence[Encoding],
     targets: Sequence[Target],
 ) -> Outputs:
-    """Run inputs, each of one row per window, and return what is left of each prediction.
+    """Run inputs, each of one row per window, and return the target's probability for each.
 
     `encodings` and `targets` are those of the full inputs they were made from.
     """

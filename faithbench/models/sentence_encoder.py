@@ -32,34 +32,34 @@ def embed(
     """Embed texts: the mean of the last states of all tokens, special ones too, at length 1.
 
     That is how all-MiniLM-L6-v2, the default, was trained (Reimers & Gurevych 2019);
-    `encoder` is another one, by folder or hub name. What does not fit its longest input is
-    cut. Texts of like length share passes; one row per text, in the order given.
+    `encoder` is another one, by folder or hub name. Texts beyond its longest input are cut.
+    Texts of similar length share passes; the result has one row per text, in the order given.
     """
     import torch
 
     network, tokenizer, longest = _load(encoder or BASE_NAME, device)
     rows = tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"] if texts else []
     order = sorted(range(len(rows)), key=lambda i: (-len(rows[i]), i))
-    found = np.zeros((len(rows), int(network.config.hidden_size)), dtype=np.float32)
+    vectors = np.zeros((len(rows), int(network.config.hidden_size)), dtype=np.float32)
     done = 0
     while done < len(order):
         size = max(1, TOKENS // max(1, len(rows[order[done]])))
-        part = order[done : done + size]
-        inputs = tokenizer.pad({"input_ids": [rows[i] for i in part]}, return_tensors="pt")
+        indices = order[done : done + size]
+        inputs = tokenizer.pad({"input_ids": [rows[i] for i in indices]}, return_tensors="pt")
         ids, attention = (inputs[k].to(network.device) for k in ("input_ids", "attention_mask"))
         with torch.inference_mode():
             states = network(input_ids=ids, attention_mask=attention).last_hidden_state
         real = attention[:, :, None].to(states.dtype)
         mean = (states * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
-        found[part] = torch.nn.functional.normalize(mean, dim=-1).cpu().numpy()
-        done += len(part)
+        vectors[indices] = torch.nn.functional.normalize(mean, dim=-1).cpu().numpy()
+        done += len(indices)
         if progress is not None:
             progress("embedding", done, len(order))
-    return found
+    return vectors
 
 
 def _load(name: str, device: str) -> tuple[Any, Any, int]:
-    """Load an encoder and its tokenizer, and say how many tokens it reads."""
+    """Return an encoder, its tokenizer and the number of tokens it reads at most."""
     import torch
 
     from faithbench.models.model import choose_device, quieten
@@ -77,7 +77,7 @@ def _load(name: str, device: str) -> tuple[Any, Any, int]:
 
 
 def _longest(folder: Path, config: Any, tokenizer: Any) -> int:
-    """Return the longest input: what the sentence encoder says, else what fits the network."""
+    """Return the longest input: that of the encoder's own file, else what fits the network."""
     from faithbench.models.model import longest_input
 
     longest = longest_input(config, tokenizer)
@@ -88,5 +88,5 @@ def _longest(folder: Path, config: Any, tokenizer: Any) -> int:
         stored = parse_json(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise FaithbenchError(f"{file} is not JSON ({error}); restore the encoder") from error
-    said = stored.get("max_seq_length") if isinstance(stored, dict) else None
-    return min(longest, said) if isinstance(said, int) else longest
+    max_seq_length = stored.get("max_seq_length") if isinstance(stored, dict) else None
+    return min(longest, max_seq_length) if isinstance(max_seq_length, int) else longest

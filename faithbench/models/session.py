@@ -1,7 +1,6 @@
-"""A model at work: its engine, the passes that explainers share, and the meter of both.
+"""The state of a run about one model: its engine, the passes explainers share, the meter.
 
-A session is the one owner of everything that a run keeps about a model while it works. Nothing
-is global: two sessions can live side by side in one process, and every worker process of a run
+Nothing is global: two sessions can be open in one process, and every worker process of a run
 has its own.
 """
 
@@ -62,7 +61,7 @@ class Session:
         """Make a pass, or return the one of that name already made for this very batch.
 
         A reused pass is charged in full, seconds included, so that an explainer's cost does
-        not depend on which others run next to it. `forwards` and `backwards` are per example.
+        not depend on which others run in the same job. `forwards` and `backwards` are per example.
         """
         made = self._passes.get((batch, name))
         spared = 0.0 if made is None else made.seconds
@@ -104,6 +103,6 @@ class Session:
         self.engine.forget()
 
     def synchronise(self) -> None:
-        """Wait for the device, so that a clock that is read next tells the truth."""
+        """Wait for the device: CUDA calls return before their work is done, and clocks lie."""
         if self.model.device.type == "cuda":
             torch.cuda.synchronize(self.model.device)

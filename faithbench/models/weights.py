@@ -1,4 +1,4 @@
-"""Where a model's weights are, and proof of what they are."""
+"""Locates a model's weights, and digests them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def locate(ref: str, revision: str | None = None) -> Located:
     if ref.startswith("bundled:"):
         adapter = BUNDLED / ref.removeprefix("bundled:")
         if not (adapter / "adapter_model.safetensors").is_file():
-            there = sorted(p.parent.name for p in BUNDLED.glob("*/adapter_model.safetensors"))
+            bundled = sorted(p.parent.name for p in BUNDLED.glob("*/adapter_model.safetensors"))
             raise FaithbenchError(
-                f"no bundled model {ref!r}; there are: "
-                + (", ".join(f"bundled:{name}" for name in there) or "none")
+                f"no bundled model {ref!r}; bundled are: "
+                + (", ".join(f"bundled:{name}" for name in bundled) or "none")
             )
         return locate_adapter(adapter)
     folder = Path(ref)
@@ -68,13 +68,13 @@ def _locate_folder(folder: Path) -> Located:
 
 
 def locate_adapter(adapter: Path) -> Located:
-    """Find the base an adapter belongs on, checking that it is the very same weights."""
+    """Find the base of an adapter, and check that its weights are those it was trained on."""
     card = read_card(adapter)
-    base, there = base_folder(card.get("base", BASE_NAME))
-    if card.get("base_sha256") != there:
+    base, base_sha256 = base_folder(card.get("base", BASE_NAME))
+    if card.get("base_sha256") != base_sha256:
         raise FaithbenchError(
             f"adapter {adapter} was trained on another base (sha256 "
-            f"{str(card.get('base_sha256'))[:12]}..., this one is {there[:12]}...); "
+            f"{str(card.get('base_sha256'))[:12]}..., this one is {base_sha256[:12]}...); "
             "train it again with faithbench train"
         )
     weights = adapter / "adapter_model.safetensors"
@@ -82,17 +82,17 @@ def locate_adapter(adapter: Path) -> Located:
         raise FaithbenchError(
             f"adapter {adapter} has no adapter_model.safetensors; restore it or train it again"
         )
-    found = cached_sha256(weights)
-    if card.get("adapter_sha256") != found:
+    checksum = cached_sha256(weights)
+    if card.get("adapter_sha256") != checksum:
         raise FaithbenchError(
-            f"adapter {adapter}: checksum {found[:12]}... differs from its card's "
+            f"adapter {adapter}: checksum {checksum[:12]}... differs from its card's "
             f"{str(card.get('adapter_sha256'))[:12]}...; restore the file or train it again"
         )
     return Located(base=str(base), folder=base, adapter=adapter)
 
 
 def read_card(adapter: Path) -> dict[str, Any]:
-    """Read the card that `faithbench train` wrote beside an adapter."""
+    """Read the card that `faithbench train` wrote next to an adapter."""
     file = adapter / "card.json"
     if not file.is_file():
         raise FaithbenchError(f"adapter {adapter} has no card.json; make it with faithbench train")
@@ -107,10 +107,10 @@ def base_folder(name: str) -> tuple[Path, str]:
     """Return the folder of an encoder to fine-tune, fetched if need be, and its digest."""
     if name == BASE_NAME:
         return base_encoder(), BASE_SHA256
-    found = locate(name)
-    if found.adapter is not None:
+    located = locate(name)
+    if located.adapter is not None:
         raise FaithbenchError(f"base {name} is an adapter; give the model it was trained on")
-    folder = found.folder or _fetched(name)
+    folder = located.folder or _fetched(name)
     # Old models of the hub have no safetensors; transformers reads theirs without pickle's code.
     files = weight_files(folder) or sorted(folder.glob("pytorch_model*.bin"))
     sums = [cached_sha256(file) for file in files]
@@ -131,7 +131,7 @@ def _fetched(name: str) -> Path:
 def base_encoder() -> Path:
     """Return the folder of all-MiniLM-L6-v2: hub cache, else the PyPI package, else the hub.
 
-    All three hold the same bytes, which the checksum proves; what is on the disk goes first.
+    All three hold the same bytes, which the checksum proves; a copy on disk goes first.
     """
     # Each is looked for only if the one before is missing: a copy on disk never asks the hub.
     for find in (_cached_base, _packaged_base, _downloaded_base):
@@ -187,19 +187,19 @@ def weight_files(folder: Path) -> list[Path]:
     return sorted(path for pattern in _PATTERNS for path in folder.glob(pattern))
 
 
-def sha256_of_weights(found: Located) -> str:
+def sha256_of_weights(located: Located) -> str:
     """Digest every weight file that makes the model: base first, adapter last."""
-    folder = found.folder or _hub_folder(found)
+    folder = located.folder or _hub_folder(located)
     files = weight_files(folder)
-    if found.adapter is not None:
-        files = [*files, found.adapter / "adapter_model.safetensors"]
+    if located.adapter is not None:
+        files = [*files, located.adapter / "adapter_model.safetensors"]
     return hashlib.sha256("".join(cached_sha256(f) for f in files).encode()).hexdigest()
 
 
-def _hub_folder(found: Located) -> Path:
+def _hub_folder(located: Located) -> Path:
     from huggingface_hub import try_to_load_from_cache
 
-    path = try_to_load_from_cache(found.base, "config.json", revision=found.revision)
+    path = try_to_load_from_cache(located.base, "config.json", revision=located.revision)
     if not isinstance(path, str):
-        raise FaithbenchError(f"model {found.base!r} left no files in the hub cache")
+        raise FaithbenchError(f"model {located.base!r} left no files in the hub cache")
     return Path(path).parent
