@@ -1,4 +1,4 @@
-"""Explainers that see attention as a network of pipes."""
+"""Explainers that compute maximum flows through layered attention."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class AttentionFlow:
 
 
 UNITS = 2**30
-"""What a capacity of 1 becomes: scipy counts in int32, and what leaves a node sums to 1."""
+"""Integer value of a capacity of 1: scipy's flows are int32, and no node emits more than 1."""
 
 
 def max_flows(layers: Sequence[Floats], top: int) -> Floats:
@@ -88,5 +88,5 @@ def layered_graph(layers: Sequence[Floats]) -> csr_array:
         sources.append((above + (level + 1) * nodes).astype(np.int32))
         sinks.append((below + level * nodes).astype(np.int32))
     size = (len(layers) + 1) * nodes
-    places = (np.concatenate(sources), np.concatenate(sinks))
-    return csr_array((np.concatenate(values), places), shape=(size, size))
+    edges = (np.concatenate(sources), np.concatenate(sinks))
+    return csr_array((np.concatenate(values), edges), shape=(size, size))

@@ -16,7 +16,7 @@ from faithbench.explainers.passes.gradient_paths import baseline_embeddings, emb
 from faithbench.models.encoding import inputs_of
 from faithbench.models.session import Session
 
-# Those of captum's classes that draw at random.
+# The classes of captum that draw at random.
 _DRAWS = {"GradientShap", "KernelShap", "Lime", "LimeBase", "ShapleyValueSampling"}
 
 
@@ -54,7 +54,7 @@ class CaptumAdapter:
         with torch.random.fork_rng(), torch.enable_grad():
             torch.manual_seed(batch.seeds[row])
             try:
-                found = method.attribute(
+                attributions = method.attribute(
                     inputs,
                     target=int(batch.targets[row]),
                     additional_forward_args=(ids, types, attention),
@@ -68,7 +68,7 @@ class CaptumAdapter:
                 ) from error
         scores = torch.zeros(batch.ids.shape[1], dtype=inputs.dtype, device=inputs.device)
         # Perturbation classes repeat a feature's score over its width; gradients add up over it.
-        total = found.detach()[0]
+        total = attributions.detach()[0]
         scores[:length] = total[:, 0] if "feature_mask" in options else total.sum(dim=-1)
         return scores
 

@@ -1,4 +1,4 @@
-"""The human rationale as an explainer: the ceiling of plausibility, and a row to compare with."""
+"""Controls to compare explainers with: human rationales, random scores, and token order."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _marked(encoding: Encoding) -> Floats:
     """Return one score per token: its part of a marked word, or 0."""
     counted = encoding.erasable & (encoding.words >= 0)
     pieces = np.bincount(encoding.words[counted], minlength=len(encoding.word_spans))
-    chosen = rationale_tokens(encoding) & counted
+    marked = rationale_tokens(encoding) & counted
     scores = np.zeros(len(encoding.ids))
-    scores[chosen] = 1 / pieces[encoding.words[chosen]]
+    scores[marked] = 1 / pieces[encoding.words[marked]]
     return scores
 
 
@@ -72,5 +72,5 @@ class FirstTokens:
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return scores that fall from 1 towards 0 along the text."""
         lengths = batch.attention.sum(dim=1, keepdim=True)
-        places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
-        return 1 - places / lengths
+        positions = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+        return 1 - positions / lengths

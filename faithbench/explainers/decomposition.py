@@ -19,10 +19,10 @@ from faithbench.explainers.passes.lrp_rules import share
 from faithbench.models.session import Session
 
 ELEMENTS = 2**20
-"""Numbers that vectors held at once consist of: few enough for a cache, and for any memory."""
+"""Number of floats held at once as T_i(x_j): few enough for the CPU's cache, and any memory."""
 
 TOKENS = 2048
-"""Tokens that go through a block at once when values are zeroed."""
+"""Padded tokens per call of a block when values are zeroed."""
 
 
 class Variant(NamedTuple):
@@ -165,20 +165,20 @@ def contributions(vectors: Tensor, whole: Tensor, order: int | None) -> Tensor:
 
 def length(vectors: Tensor, order: int = 2) -> Tensor:
     """Return the norm of vectors [..., width]; torch leaves its own untyped."""
-    found: Tensor = torch.linalg.vector_norm(vectors, order, dim=-1)
-    return found
+    norms: Tensor = torch.linalg.vector_norm(vectors, order, dim=-1)
+    return norms
 
 
 def zeroing(block: Block, batch: Batch) -> Tensor:
     """Return how far outputs turn without a token's value, [examples, queries, tokens]."""
-    found = torch.zeros_like(block.product.attention[:, 0])
+    distances = torch.zeros_like(block.product.attention[:, 0])
     usual = F.normalize(block.call.outputs, dim=-1)
     for examples, tokens in _chunks(batch):
         with ZeroValues(tokens):
             changed = F.normalize(call_again(block.call, examples), dim=-1)
         # |a/|a| - b/|b||^2 / 2 is 1 - cos(a, b) without its cancellation.
-        found[examples, :, tokens] = (changed - usual[examples]).square().sum(dim=-1) / 2
-    return found
+        distances[examples, :, tokens] = (changed - usual[examples]).square().sum(dim=-1) / 2
+    return distances
 
 
 class ZeroValues(AttentionMode):
@@ -204,11 +204,11 @@ def call_again(call: Call, examples: Tensor) -> Tensor:
 
 
 def _take(value: Any, examples: Tensor, count: int) -> Any:
-    """Choose rows of whatever has one row per example; leave out the cache of past keys."""
+    """Choose examples from tensors with one row per example; drop the cache of past keys."""
     from transformers import Cache
 
     if isinstance(value, tuple | list):
-        return type(value)(_take(one, examples, count) for one in value)
+        return type(value)(_take(item, examples, count) for item in value)
     if isinstance(value, Tensor) and value.dim() > 1 and len(value) == count:
         return value[examples]
     return None if isinstance(value, Cache) else value

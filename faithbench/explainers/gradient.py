@@ -192,8 +192,8 @@ def _noise(batch: Batch, count: int, like: torch.Tensor) -> torch.Tensor:
     for row, (encoding, seed) in enumerate(zip(batch.encodings, batch.seeds, strict=True)):
         draw = torch.Generator("cpu").manual_seed(seed)
         shape = (count, len(encoding.ids), like.shape[-1])
-        own = torch.randn(shape, generator=draw, dtype=torch.float32, device="cpu")
-        noise[row, :, : len(encoding.ids)] = own.to(like)
+        sample = torch.randn(shape, generator=draw, dtype=torch.float32, device="cpu")
+        noise[row, :, : len(encoding.ids)] = sample.to(like)
     return noise
 
 

@@ -52,8 +52,8 @@ class LrpPartial:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the relevance of the last attention's row."""
-        found = shared_relevance(session, batch, self.precision)
-        return read_row(found.attentions[-1].clamp(min=0).mean(dim=1), found.position)
+        relevance = shared_relevance(session, batch, self.precision)
+        return read_row(relevance.attentions[-1].clamp(min=0).mean(dim=1), relevance.position)
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ class LrpRollout:
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out relevance at the position the classifier reads."""
         seen = capture(session, batch)
-        found = shared_relevance(session, batch, self.precision)
+        relevance = shared_relevance(session, batch, self.precision)
         first = -1 if self.last_only else 0
         return weighted_rollout(
             seen.attention_gradients[first:],
-            found.attentions[first:],
+            relevance.attentions[first:],
             seen.position,
             normalise=True,
         )
@@ -105,8 +105,8 @@ class LrpMask:
         groups = torch.tensor(self.groups(session.model), device=session.model.device)
         rule = HeadRule(groups, released=self.released)
         seen = capture(session, batch)
-        found = relevance_pass(session, batch, rule, self.precision)
-        relevances = found.arrived if self.released else found.attentions
+        relevance = relevance_pass(session, batch, rule, self.precision)
+        relevances = relevance.arrived if self.released else relevance.attentions
         return weighted_rollout(
             seen.attention_gradients, relevances, seen.position, normalise=self.released
         )
@@ -134,9 +134,9 @@ def relevance_pass(
     session: Session, batch: Batch, rule: HeadRule | None, precision: str = "float64"
 ) -> Relevance:
     """Run the relevance pass at the asked precision, on the meter."""
-    found = run_relevance(precise(session.model, precision), batch, rule)
+    relevance = run_relevance(precise(session.model, precision), batch, rule)
     session.meter.charge(forwards=len(batch.ids), backwards=len(batch.ids))
-    return found
+    return relevance
 
 
 def precise(model: Model, precision: str) -> PreTrainedModel:

@@ -83,14 +83,14 @@ def _owen_values(
     before = np.random.get_state()
     np.random.seed(seed % 2**32)
     try:
-        found = explainer(np.ones((1, n), dtype=bool), max_evals=evaluations, silent=True)
+        explanation = explainer(np.ones((1, n), dtype=bool), max_evals=evaluations, silent=True)
     finally:
         np.random.set_state(before)
-    return np.asarray(found.values[0], dtype=np.float64)
+    return np.asarray(explanation.values[0], dtype=np.float64)
 
 
 def _probability(session: Session, batch: Batch, i: int, keeps: Bools) -> Floats:
-    """Answer masks of one example; the others ask nothing."""
+    """Return the target's probability for masks of one example; the others get no mask."""
     asked = [keeps if row == i else keeps[:0] for row in range(len(batch.encodings))]
     return np.exp(ask(session, batch, asked)[i])
 

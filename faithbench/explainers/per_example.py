@@ -1,9 +1,9 @@
-"""Run explainers that see one example at a time, with their questions batched underneath.
+"""Run explainers that see one example at a time, and batch their queries.
 
 Such an explainer is called as `explainer(probs, example)`: `probs(keep)` takes keep-masks
-[questions, tokens] over the example's erasable tokens and answers with the target's
-probability for each. Every example runs in a thread of its own; when all of them wait for
-an answer, their rows go through the network together.
+[masks, tokens] over the example's erasable tokens and returns the target's probability for
+each. Every example runs in a thread of its own; once all of them wait for a result, their rows
+go through the network together.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from faithbench.core.types import Batch, Bools, Encoding, Floats
 from faithbench.models.model import Model
 from faithbench.models.session import Session
 
-Kind = TypeVar("Kind", bound=type)
+Class = TypeVar("Class", bound=type)
 Probs = Callable[[ArrayLike], Floats]
 
 
 @dataclass(frozen=True)
 class ExampleView:
-    """What a per-example explainer sees beside `probs`: words, pieces and a seed."""
+    """What a per-example explainer sees besides `probs`: words, pieces and a seed."""
 
     id: str
     text: str
@@ -39,18 +39,18 @@ class ExampleView:
     seed: int
 
 
-def per_example(kind: Kind) -> Kind:
+def per_example(cls: Class) -> Class:
     """Adapt a class whose `__call__(self, probs, example)` explains one example.
 
     It returns one score per erasable token, in reading order.
     """
-    explain_one: Callable[..., Any] = kind.__call__
+    explain_one: Callable[..., Any] = cls.__call__
 
     def call(self: Any, session: Session, batch: Batch) -> torch.Tensor:
         return _explain_batch(session, batch, lambda probs, view: explain_one(self, probs, view))
 
-    kind.__call__ = call  # type: ignore[method-assign]  # the class keeps its name, fields and docstring
-    return kind
+    cls.__call__ = call  # type: ignore[method-assign]  # the class keeps its name, fields and docstring
+    return cls
 
 
 def _explain_batch(
@@ -89,7 +89,12 @@ def _explain_batch(
 
 
 class _Desk:
-    """Where threads leave questions and wait; opened when nobody is still thinking."""
+    """Collects one query per thread and answers them as a batch once all threads wait.
+
+    `_thinking` are the examples that run and may still ask. A row leaves it when it asks or is
+    done, and returns when its answer is there, in the same step that wakes its thread: otherwise
+    `collect` could see an empty set while threads are only about to run.
+    """
 
     def __init__(self, count: int) -> None:
         self._change = threading.Condition()
@@ -99,7 +104,7 @@ class _Desk:
         self._closed = False
 
     def ask(self, row: int, keep: ArrayLike) -> Floats:
-        """Leave a question and wait for its answer."""
+        """Queue a query and wait for its answer."""
         with self._change:
             self._questions[row] = np.atleast_2d(np.asarray(keep, dtype=bool))
             self._thinking.discard(row)
@@ -110,13 +115,13 @@ class _Desk:
             return self._answers.pop(row)
 
     def leave(self, row: int) -> None:
-        """Say that an example is done."""
+        """Mark an example as done: it will not ask again."""
         with self._change:
             self._thinking.discard(row)
             self._change.notify_all()
 
     def close(self) -> None:
-        """Send everybody home: no more answers will come."""
+        """Cancel all waiting threads."""
         with self._change:
             self._closed = True
             self._change.notify_all()
@@ -126,6 +131,7 @@ class _Desk:
         with self._change:
             self._change.wait_for(lambda: not self._thinking)
             questions, self._questions = self._questions, {}
+            # By row, since the order in which threads asked differs from run to run.
             return dict(sorted(questions.items()))
 
     def answer(self, answers: dict[int, Floats]) -> None:
@@ -143,10 +149,10 @@ def _answer(session: Session, batch: Batch, questions: dict[int, Bools]) -> dict
         for row, keeps in questions.items()
         for keep in keeps
     ]
-    found = np.exp(session.engine.log_probabilities(rows, batch.output))
+    probabilities = np.exp(session.engine.log_probabilities(rows, batch.output))
     answers, start = {}, 0
     for row, keeps in questions.items():
-        answers[row] = found[start : start + len(keeps), int(batch.targets[row])]
+        answers[row] = probabilities[start : start + len(keeps), int(batch.targets[row])]
         start += len(keeps)
     return answers
 
@@ -184,6 +190,6 @@ def _scatter(batch: Batch, results: Sequence[Any]) -> torch.Tensor:
                 f"example {encoding.example.id!r}: the explainer gave scores of shape "
                 f"{values.shape} for {int(encoding.erasable.sum())} erasable tokens"
             )
-        places = torch.from_numpy(np.flatnonzero(encoding.erasable))
-        table[row, places] = torch.from_numpy(values)
+        positions = torch.from_numpy(np.flatnonzero(encoding.erasable))
+        table[row, positions] = torch.from_numpy(values)
     return table

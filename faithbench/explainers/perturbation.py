@@ -69,13 +69,15 @@ def _drops(
     session: Session, batch: Batch, operator: Operator, window: int, output: str
 ) -> torch.Tensor:
     """Return the mean drop over the windows that contain each token."""
+    # The first row keeps everything: f(x) comes with the same call as the erased texts.
     erased = [windows(n, window) for n in counts(batch)]
     keeps = [np.vstack([np.ones((1, len(e[0])), dtype=bool), ~e]) for e in erased]
     answers = ask(session, batch, keeps, operator)
     if output == "probability":
-        answers = [np.exp(found) for found in answers]
+        answers = [np.exp(values) for values in answers]
     scores = [
-        (found[0] - found[1:]) @ e / e.sum(axis=0) for found, e in zip(answers, erased, strict=True)
+        (values[0] - values[1:]) @ e / e.sum(axis=0)
+        for values, e in zip(answers, erased, strict=True)
     ]
     return place(batch, scores)
 
@@ -107,10 +109,10 @@ def ask(
         for encoding, masks in zip(batch.encodings, keeps, strict=True)
         for keep in masks
     ]
-    found = session.engine.log_probabilities(rows, output=batch.output)
+    table = session.engine.log_probabilities(rows, output=batch.output)
     answers, start = [], 0
     for i, masks in enumerate(keeps):
-        lines = found[start : start + len(masks)]
+        lines = table[start : start + len(masks)]
         answers.append(lines[np.arange(len(masks)), _columns(batch, i, masks, operator)])
         start += len(masks)
     return answers
@@ -119,8 +121,8 @@ def ask(
 def place(batch: Batch, scores: Sequence[Floats]) -> torch.Tensor:
     """Put one score per erasable token where the tokens are; all else is 0."""
     table = torch.zeros(batch.ids.shape, dtype=torch.float64)
-    for row, (encoding, own) in enumerate(zip(batch.encodings, scores, strict=True)):
-        table[row, np.flatnonzero(encoding.erasable)] = torch.from_numpy(own)
+    for row, (encoding, values) in enumerate(zip(batch.encodings, scores, strict=True)):
+        table[row, np.flatnonzero(encoding.erasable)] = torch.from_numpy(values)
     return table
 
 

@@ -1,4 +1,4 @@
-"""What an explainer is: one call that every explainer has, and what it may offer besides.
+"""What an explainer is: the one call that all of them have, and their optional members.
 
 An explainer is a frozen dataclass whose fields are its settings, all plain values with defaults.
 It never seeds, caches, times, moves devices or prints; the run does. It leaves the model as it

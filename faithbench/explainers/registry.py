@@ -21,7 +21,7 @@ from faithbench.core.plugins import (
 class Listed:
     """Where an explainer lives, and the line that `faithbench list` shows.
 
-    One that `needs_rationale` has nothing to say of data without human ones.
+    One that `needs_rationale` cannot explain data without human rationales.
     """
 
     family: str
@@ -39,8 +39,8 @@ def _built_in(
 ) -> dict[str, Listed]:
     at = f"faithbench.explainers.{module}"
     return {
-        name: Listed(family, f"{at}:{kind}", line, needs_rationale)
-        for name, (kind, line) in entries.items()
+        name: Listed(family, f"{at}:{cls}", line, needs_rationale)
+        for name, (cls, line) in entries.items()
     }
 
 
@@ -124,15 +124,15 @@ EXPLAINERS: dict[str, Listed] = {
 }  # fmt: skip
 
 GROUP = "faithbench"
-Kind = TypeVar("Kind", bound=type)
+Class = TypeVar("Class", bound=type)
 
 
-def explainer(name: str) -> Callable[[Kind], Kind]:
+def explainer(name: str) -> Callable[[Class], Class]:
     """Name an explainer class of a loose file, for `--plugin file.py`."""
 
-    def mark(kind: Kind) -> Kind:
-        setattr(kind, EXPLAINER_MARK, name)
-        return kind
+    def mark(cls: Class) -> Class:
+        setattr(cls, EXPLAINER_MARK, name)
+        return cls
 
     return mark
 

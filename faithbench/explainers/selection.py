@@ -22,7 +22,7 @@ from faithbench.explainers.registry import EXPLAINERS, installed_plugins, plugin
 class Selected:
     """An explainer as the user asked for it, and the package it comes from.
 
-    `stated` are the settings of one that ran elsewhere, and is not at hand.
+    `stated` are the settings of an explainer that ran elsewhere and cannot be called here.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Selected:
 
     @property
     def replayed(self) -> bool:
-        """Whether scores are only read back: of how they were made, nothing can be measured."""
+        """Whether scores are only read back, so that their cost cannot be measured."""
         return is_replayed(self.explainer)
 
     @property
@@ -63,29 +63,29 @@ def find_explainers(
     """Resolve `name[:key=value,...][,name...]`; `all-<family>` stands for a family's names.
 
     Names are built in, of installed plugins, of loose `files`, or `captum:<Class>`. `rationale`
-    says whether the data have human ones: without, `all` leaves out who needs them.
+    says whether the data have human ones: without, `all` leaves out explainers that need them.
     """
     plugins = _by_name(files)
-    chosen: dict[str, Selected] = {}
+    by_label: dict[str, Selected] = {}
     for name, settings in _expand(parse_explainers(text), rationale):
-        one = _choose(name, settings, plugins)
-        if needs_rationale(one.explainer) and not rationale:
+        selected = _choose(name, settings, plugins)
+        if needs_rationale(selected.explainer) and not rationale:
             raise FaithbenchError(
                 f"explainer {name!r} shows a human rationale, and there is none here; "
                 "leave it out, or choose data with human rationales"
             )
-        chosen[one.label] = one
-    if not chosen:
+        by_label[selected.label] = selected
+    if not by_label:
         raise unknown("explainer", text, [*EXPLAINERS, *plugins])
-    return tuple(chosen.values())
+    return tuple(by_label.values())
 
 
 def _by_name(files: Iterable[Path]) -> dict[str, list[Plugin]]:
-    found: dict[str, list[Plugin]] = {}
+    plugins: dict[str, list[Plugin]] = {}
     loose = (plugin for path in files for plugin in plugins_of_file(path.resolve()))
     for plugin in (*installed_plugins(), *loose):
-        found.setdefault(plugin.name, []).append(plugin)
-    return found
+        plugins.setdefault(plugin.name, []).append(plugin)
+    return plugins
 
 
 def _choose(name: str, settings: dict[str, str], plugins: dict[str, list[Plugin]]) -> Selected:
@@ -104,31 +104,31 @@ def _choose(name: str, settings: dict[str, str], plugins: dict[str, list[Plugin]
     if name.startswith("captum:"):
         from faithbench.explainers.captum import adapt
 
-        kind = adapt(name.removeprefix("captum:"))
-        return Selected(name, configure(name, kind, settings), "captum", version("captum"))
+        cls = adapt(name.removeprefix("captum:"))
+        return Selected(name, configure(name, cls, settings), "captum", version("captum"))
     if name not in EXPLAINERS:
         raise unknown("explainer", name, [*EXPLAINERS, *plugins])
     module, _, attribute = EXPLAINERS[name].target.partition(":")
-    kind = getattr(importlib.import_module(module), attribute)
-    return Selected(name, configure(name, kind, settings), version=ours)
+    cls = getattr(importlib.import_module(module), attribute)
+    return Selected(name, configure(name, cls, settings), version=ours)
 
 
 def explainer_class(plugin: Plugin) -> type[Any]:
-    """Load the class of a plugin, refusing what is no explainer."""
-    kind = plugin.load()
-    if not (isinstance(kind, type) and is_dataclass(kind) and "__call__" in dir(kind)):
+    """Load the class of a plugin; refuse one that is not an explainer."""
+    cls = plugin.load()
+    if not (isinstance(cls, type) and is_dataclass(cls) and "__call__" in dir(cls)):
         raise FaithbenchError(
             f"plugin {plugin.name!r} of {plugin.origin} is not an explainer: it must be a frozen "
             "dataclass with a __call__ method"
         )
-    return kind
+    return cls
 
 
 def _expand(
     wanted: list[tuple[str, dict[str, str]]], rationale: bool
 ) -> list[tuple[str, dict[str, str]]]:
     """Replace `all` and `all-<family>` by the names they stand for."""
-    found: list[tuple[str, dict[str, str]]] = []
+    expanded: list[tuple[str, dict[str, str]]] = []
     families = {entry.family for entry in EXPLAINERS.values()}
     for name, settings in wanted:
         family = name.removeprefix("all-")
@@ -136,34 +136,34 @@ def _expand(
             if settings:
                 raise FaithbenchError(f"{name} takes no settings; name the explainers one by one")
             known = [(n, e) for n, e in EXPLAINERS.items() if rationale or not e.needs_rationale]
-            found += [(n, {}) for n, e in known if name == "all" or e.family == family]
+            expanded += [(n, {}) for n, e in known if name == "all" or e.family == family]
         elif name != family and family not in families:
             raise unknown("family", family, families)
         else:
-            found.append((name, settings))
-    return found
+            expanded.append((name, settings))
+    return expanded
 
 
-def configure(name: str, kind: type[Any], settings: dict[str, str]) -> Any:
+def configure(name: str, cls: type[Any], settings: dict[str, str]) -> Any:
     """Build an explainer or objective from text settings, each read as its default's type."""
-    defaults = asdict(kind())
+    defaults = asdict(cls())
     values: dict[str, bool | int | float | str] = {}
     for key, text in settings.items():
         if key not in defaults:
             raise unknown(f"setting of {name}", key, defaults or ["(it has none)"])
         values[key] = _read(name, key, text, type(defaults[key]))
-    return kind(**values)
+    return cls(**values)
 
 
-def _read(name: str, key: str, text: str, kind: type[Any]) -> bool | int | float | str:
-    if kind is bool:
+def _read(name: str, key: str, text: str, wanted: type[Any]) -> bool | int | float | str:
+    if wanted is bool:
         if text.lower() not in ("true", "false"):
             raise FaithbenchError(f"{name}: {key} is true or false, found {text!r}")
         return text.lower() == "true"
     try:
-        value: int | float | str = kind(text)
+        value: int | float | str = wanted(text)
     except ValueError:
-        raise FaithbenchError(f"{name}: {key} is a {kind.__name__}, found {text!r}") from None
+        raise FaithbenchError(f"{name}: {key} is a {wanted.__name__}, found {text!r}") from None
     if isinstance(value, float) and not math.isfinite(value):
         raise FaithbenchError(f"{name}: {key} is a finite number, found {text!r}")
     return value

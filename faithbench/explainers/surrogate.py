@@ -46,8 +46,8 @@ class Lime:
             for n, seed in zip(counts(batch), batch.seeds, strict=True)
         ]
         scores = [
-            fit_ridge(keep, np.exp(found), nearness(keep, self.width), self.ridge)
-            for keep, found in zip(keeps, ask(session, batch, keeps), strict=True)
+            fit_ridge(keep, np.exp(answers), nearness(keep, self.width), self.ridge)
+            for keep, answers in zip(keeps, ask(session, batch, keeps), strict=True)
         ]
         return place(batch, scores)
 
@@ -76,20 +76,21 @@ class KernelShap:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the Shapley values."""
-        chosen = [
+        coalitions = [
             draw_coalitions(n, self.samples, np.random.default_rng(seed))
             for n, seed in zip(counts(batch), batch.seeds, strict=True)
         ]
-        answers = ask(session, batch, [keep for keep, _ in chosen])
+        answers = ask(session, batch, [keep for keep, _ in coalitions])
         scores = [
-            fit_shapley(keep, np.exp(found), weights, self.ridge)
-            for (keep, weights), found in zip(chosen, answers, strict=True)
+            fit_shapley(keep, np.exp(log_probabilities), weights, self.ridge)
+            for (keep, weights), log_probabilities in zip(coalitions, answers, strict=True)
         ]
         return place(batch, scores)
 
 
 def draw_masks(n: int, samples: int, draw: np.random.Generator) -> Bools:
     """Return `samples` keep-masks of n tokens: the full one, then 1 to n tokens masked."""
+    # The ranks of random numbers are a random order: its first `masked` tokens go.
     masked = draw.integers(1, n + 1, size=samples - 1)
     keep = draw.random((samples - 1, n)).argsort(axis=1) >= masked[:, None]
     return np.vstack([np.ones((1, n), dtype=bool), keep])

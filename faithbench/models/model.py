@@ -238,7 +238,7 @@ def build_model(
 
 
 def choose_device(name: str) -> torch.device:
-    """Turn auto|cpu|cuda|mps into a device that is available."""
+    """Turn auto, cpu, cuda or mps into a device that this machine has."""
     available = {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),

@@ -36,7 +36,7 @@ def locate(ref: str, revision: str | None = None) -> Located:
         if not (adapter / "adapter_model.safetensors").is_file():
             bundled = sorted(p.parent.name for p in BUNDLED.glob("*/adapter_model.safetensors"))
             raise FaithbenchError(
-                f"no bundled model {ref!r}; bundled are: "
+                f"no bundled model {ref!r}; there are: "
                 + (", ".join(f"bundled:{name}" for name in bundled) or "none")
             )
         return locate_adapter(adapter)

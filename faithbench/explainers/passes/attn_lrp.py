@@ -51,8 +51,8 @@ def run_attn_lrp(network: PreTrainedModel, batch: Batch) -> Tensor:
     rules = AttnLrpRules()
     with torch.enable_grad(), embedding_leaf(network) as leaf, rules.watch(network), rules:
         out = network(**inputs_of(network, batch.ids, batch.types, batch.attention))
-    chosen = out[batch.output].gather(1, batch.targets[:, None]).sum()
-    (gradient,) = torch.autograd.grad(chosen, leaf[0])
+    targets = out[batch.output].gather(1, batch.targets[:, None]).sum()
+    (gradient,) = torch.autograd.grad(targets, leaf[0])
     return (leaf[0].detach() * gradient).sum(dim=-1)
 
 
@@ -63,6 +63,7 @@ class AttnLrpRules(RuleMode):
 
     def curve(self, function: Curve, x: Tensor, value: Tensor) -> Tensor:
         """Apply the identity rule: the gradient is f(x) / x, and f'(0) at 0."""
+        # 0 / 0 at x = 0, where the limit of f(x) / x is f'(0), since f(0) = 0.
         still = x.detach()
         at_zero = derivative(function, still.new_zeros(()))
         slope = torch.where(still == 0, at_zero, value / still)

@@ -1,4 +1,4 @@
-"""What a block's attention is made of: one watched forward pass, recorded block by block.
+"""The parts of each block's attention, recorded in one forward pass.
 
 The network is watched from outside: a function mode sees the operations, hooks see which
 module's call they belong to. A block is the smallest module whose call multiplies one attention
@@ -102,7 +102,7 @@ class Recording:
 def watch_blocks(network: PreTrainedModel, batch: Batch) -> Recording:
     """Watch one forward pass of a network with readable attention."""
     recorder = Recorder(int(network.config.num_hidden_layers))
-    # The only leaf is the last block's output: no graph exists but that of the classifier.
+    # The only leaf is the last block's output, so that autograd records the classifier alone.
     with torch.enable_grad(), recorder.watch(network), recorder:
         out = network(**inputs_of(network, batch.ids, batch.types, batch.attention))
     blocks = [_assemble(recorder.events, call) for call in recorder.calls]
@@ -111,8 +111,9 @@ def watch_blocks(network: PreTrainedModel, batch: Batch) -> Recording:
             f"a {network.config.model_type} model has no blocks of attention, projection, residual "
             "and layer norm that can be taken apart; choose a gradient or perturbation explainer"
         )
-    chosen = out[batch.output].gather(1, batch.targets[:, None]).sum()
-    (gradient,) = torch.autograd.grad(chosen, recorder.leaf)
+    targets = out[batch.output].gather(1, batch.targets[:, None]).sum()
+    (gradient,) = torch.autograd.grad(targets, recorder.leaf)
+    # Only the token that the classifier reads has a gradient; all others have exactly 0.
     position = gradient.norm(dim=-1).argmax(dim=-1)
     return Recording(tuple(block for block in blocks if block is not None), position)
 
@@ -132,6 +133,8 @@ class AttentionMode(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Make one call."""
+        # A softmax gives attention [examples, heads, queries, keys]; the next product whose first
+        # factor has that shape is attention times values. Dropout between them keeps the shape.
         if func in _MATMUL and self._shape is not None and args[0].shape == self._shape:
             self._shape = None
             return self.product(*args)

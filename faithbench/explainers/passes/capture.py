@@ -52,9 +52,9 @@ def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
         )
         hidden, attentions = readable(network, out)
         logits: torch.Tensor = out[batch.output]
-        chosen = logits.gather(1, batch.targets[:, None]).sum()
+        targets = logits.gather(1, batch.targets[:, None]).sum()
         wanted = (leaf[0], *hidden, *attentions)
-        gradients = torch.autograd.grad(chosen, wanted)
+        gradients = torch.autograd.grad(targets, wanted)
     blocks = len(hidden)
     return Capture(
         logits=logits.detach(),
@@ -92,8 +92,8 @@ def embedding_leaf(
     leaf: list[torch.Tensor] = []
 
     def place(_module: torch.nn.Module, _args: Any, output: torch.Tensor) -> torch.Tensor:
-        found = output if value is None else value
-        leaf.append(found.detach().requires_grad_() if cut else found)
+        embeddings = output if value is None else value
+        leaf.append(embeddings.detach().requires_grad_() if cut else embeddings)
         return leaf[-1]
 
     handle = network.get_input_embeddings().register_forward_hook(place)

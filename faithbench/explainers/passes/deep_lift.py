@@ -81,6 +81,7 @@ def run_deep_lift(
     with torch.enable_grad(), embedding_leaf(network, pairs) as leaf, rules.watch(network), rules:
         out = network(**inputs_of(network, ids, types, attention))
     logits, logits0 = halves(out[batch.output].gather(1, batch.targets.repeat(2)[:, None])[:, 0])
+    # Rows are independent, so the gradient of the sum holds each example's own multipliers.
     (multipliers,) = torch.autograd.grad(logits.sum(), leaf[0])
     x, x0 = halves(pairs)
     scores = (halves(multipliers)[0] * (x - x0)).sum(dim=-1)
@@ -157,7 +158,8 @@ class DeepLiftRules(RuleMode):
         variance = apply(MidpointRule, centred, centred, False).mean(dims, keepdim=True)
         scale = torch.rsqrt(variance.detach() + eps)
         r, r0 = halves(scale)
-        # (r - r0) / (v - v0) without a difference of like numbers.
+        # r = 1 / sqrt(v), so v - v0 = 1 / r^2 - 1 / r0^2 and (r - r0) / (v - v0) is
+        # -(r r0)^2 / (r + r0): the same slope without a difference of nearly equal numbers.
         slope = twice(-((r * r0) ** 2) / (r + r0))
         inverse = apply(SlopeRule, variance, scale, slope)
         result = apply(MidpointRule, centred, inverse, False)
@@ -186,7 +188,7 @@ def twice(x: Tensor) -> Tensor:
 
 
 def of_inputs(multipliers: Tensor) -> Tensor:
-    """Give baselines no multiplier: nothing reads it."""
+    """Pad with zeros for the baselines, whose multipliers are never read."""
     return torch.cat([multipliers, torch.zeros_like(multipliers)])
 
 
@@ -231,6 +233,8 @@ class SoftmaxRule(Function):
         x, x0 = halves(ctx.saved_tensors[0])
         total, total0 = (t.logsumexp(ctx.dim, keepdim=True) for t in (x, x0))
         u = halves(m)[0] * logarithmic_mean(x - total, x0 - total0)
+        # The quotient of two logarithmic means does not change if both are scaled by e^-top,
+        # which keeps every exponential at or below 1.
         top = torch.maximum(total, total0)
         w = logarithmic_mean(x - top, x0 - top) / logarithmic_mean(total - top, total0 - top)
         return of_inputs(u - w * u.sum(ctx.dim, keepdim=True)), None
@@ -239,7 +243,8 @@ class SoftmaxRule(Function):
 def logarithmic_mean(x: Tensor, x0: Tensor) -> Tensor:
     """Return (exp x - exp x0) / (x - x0), exp x where both are the same."""
     top = torch.maximum(x, x0)
-    # Masked scores are -inf in both, and their difference is not a number.
+    # e^top (1 - e^-step) / step: expm1 keeps its digits for small steps. Masked scores are -inf
+    # in both, and their difference is not a number.
     step = torch.where(x == x0, 0, top - torch.minimum(x, x0))
     return top.exp() * torch.where(
         step == 0, 1, -torch.expm1(-step) / step.masked_fill(step == 0, 1)

@@ -26,8 +26,8 @@ TOKENS = 2048
 def embed(model: Model, ids: torch.Tensor) -> torch.Tensor:
     """Look up word embeddings, without positions or segments."""
     with torch.no_grad():
-        found: torch.Tensor = model.network.get_input_embeddings()(ids)
-    return found
+        embeddings: torch.Tensor = model.network.get_input_embeddings()(ids)
+    return embeddings
 
 
 def baseline_embeddings(model: Model, batch: Batch, kind: str) -> torch.Tensor:
@@ -58,7 +58,7 @@ def sum_gradients(
     gradients add. Points of all examples of one length share passes of at most TOKENS tokens:
     without padding there is no mask, and attention is quicker.
     """
-    network, lean = session.model.network, session.engine.differentiable
+    network, fast = session.model.network, session.engine.differentiable
     total = torch.zeros_like(embed(session.model, batch.ids))
     for size, examples in _by_length(batch).items():
         points = [(row, step) for row in examples for step in range(count)]
@@ -69,10 +69,10 @@ def sum_gradients(
             inputs = (t[rows, :size] for t in (batch.ids, batch.types, batch.attention))
             with torch.enable_grad(), embedding_leaf(network, place(part)[:, :size]) as leaf:
                 logits = (
-                    lean(*inputs) if lean else network(**inputs_of(network, *inputs))[batch.output]
+                    fast(*inputs) if fast else network(**inputs_of(network, *inputs))[batch.output]
                 )
-                chosen = logits.gather(1, batch.targets[rows, None]).sum()
-                (gradient,) = torch.autograd.grad(chosen, leaf[0])
+                targets = logits.gather(1, batch.targets[rows, None]).sum()
+                (gradient,) = torch.autograd.grad(targets, leaf[0])
             session.meter.charge(forwards=len(part), backwards=len(part))
             padded = F.pad(gradient, (0, 0, 0, total.shape[1] - size))
             total = total.index_add(0, rows, weigh(part, padded))
@@ -95,5 +95,5 @@ def target_logits(session: Session, batch: Batch, embeddings: torch.Tensor) -> t
             batch.output
         ]
     session.meter.charge(forwards=len(batch.ids))
-    found: torch.Tensor = logits.gather(1, batch.targets[:, None]).squeeze(1)
-    return found
+    targets: torch.Tensor = logits.gather(1, batch.targets[:, None]).squeeze(1)
+    return targets

@@ -1,4 +1,4 @@
-"""Which attention heads are syntactic or positional: stored statistics, and the choice by them."""
+"""Which attention heads are syntactic or positional: stored statistics, and masks from them."""
 
 from __future__ import annotations
 
@@ -132,13 +132,13 @@ def count_heads(groups: list[list[list[int]]]) -> int:
 
 def _shuffled(first: list[list[int]], second: list[list[int]], seed: int) -> list[list[int]]:
     """Draw as many heads as both masks select together (the paper's Random baseline)."""
-    places = [(b, h) for b, row in enumerate(first) for h in range(len(row))]
-    drawn = set(random.Random(seed).sample(places, count_heads([first, second])))
+    heads = [(b, h) for b, row in enumerate(first) for h in range(len(row))]
+    drawn = set(random.Random(seed).sample(heads, count_heads([first, second])))
     return [[int((b, h) in drawn) for h in range(len(row))] for b, row in enumerate(first)]
 
 
 def find_heads(model: Model) -> HeadStatistics:
-    """Load the statistics of a model: beside its weights, else from the user's cache."""
+    """Load the statistics of a model: next to its weights, else from the user's cache."""
     facts = read_heads(_heads_path(model))
     if facts.weights_sha256 != model.weights_sha256:
         raise FaithbenchError(
@@ -154,8 +154,8 @@ def heads_sha256(model: Model) -> str:
 
 
 def _heads_path(model: Model) -> Path:
-    beside = [model.folder / "heads.json"] if model.folder is not None else []
-    for path in (*beside, cached_heads(model)):
+    next_to_weights = [model.folder / "heads.json"] if model.folder is not None else []
+    for path in (*next_to_weights, cached_heads(model)):
         if path.is_file():
             return path
     raise FaithbenchError(

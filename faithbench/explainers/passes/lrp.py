@@ -63,11 +63,11 @@ def run_relevance(
         )
     hidden, attentions = readable(network, out)
     # Seeding each example's target with 1 is the gradient of the sum of the targets.
-    chosen = out[batch.output].gather(1, batch.targets[:, None]).sum()
-    found = torch.autograd.grad(chosen, (*hidden, *attentions), allow_unused=True)
+    targets = out[batch.output].gather(1, batch.targets[:, None]).sum()
+    gradients = torch.autograd.grad(targets, (*hidden, *attentions), allow_unused=True)
     relevances = [
         torch.zeros_like(t) if r is None else r
-        for t, r in zip((*hidden, *attentions), found, strict=True)
+        for t, r in zip((*hidden, *attentions), gradients, strict=True)
     ]
     blocks = len(hidden)
     return Relevance(

@@ -12,7 +12,8 @@ from torch.autograd import Function
 
 
 def share(amount: Tensor, whole: Tensor) -> Tensor:
-    """Divide, giving 0 where the whole is 0: nothing can be handed back through nothing."""
+    """Return amount / whole; where the whole is 0, the share is 0."""
+    # A finite number divided by infinity is 0, in the backward pass too.
     return amount / whole.masked_fill(whole == 0, torch.inf)
 
 
@@ -45,7 +46,7 @@ class IdentityRule(Function):
 class LinearRule(Function):
     """Share relevance among positive contributions only (alpha 1, beta 0; Song et al., Eq. 4).
 
-    With x+ W+ + x- W- = (xW + |x||W|) / 2, the positive part costs one product beside the
+    With x+ W+ + x- W- = (xW + |x||W|) / 2, the positive part costs one product besides the
     forward's own, and its transpose likewise: four products in all, where the definition
     spelled out takes five or more.
     """
@@ -76,7 +77,8 @@ def positive_shares(x: Tensor, weight: Tensor, product: Tensor, relevance: Tenso
     size, magnitude = x.abs(), weight.abs()
     whole = size @ magnitude.T
     positive = product + whole
-    # Where nothing is positive, the two terms cancel but for rounding: still nothing.
+    # Without a positive contribution xW = -|x||W|, and their sum is rounding error of at most
+    # inputs * eps * |x||W|: it counts as 0, and so does the share.
     nothing = positive <= whole.mul_(x.shape[-1] * torch.finfo(x.dtype).eps)
     per_output = relevance / positive.masked_fill_(nothing, torch.inf)
     return torch.addcmul(size.mul_(per_output @ magnitude), x, per_output @ weight)
@@ -142,7 +144,7 @@ class HeadRule:
     released: bool = False
 
     def selects(self, block: int) -> bool:
-        """Say whether any head of the block may pass relevance."""
+        """Return whether any head of the block may pass relevance."""
         return self.released or bool((self.groups[:, block] != 0).any())
 
     def apply(self, block: int, relevance: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What function modes with backward rules of their own share: which calls need one, and hooks."""
+"""Base of the function modes that replace backward rules: rule lookup, hooks, operation sets."""
 
 from __future__ import annotations
 
@@ -101,6 +101,7 @@ class RuleMode(TorchFunctionMode):
         self._silent -= 1
         if self._silent or not args[0].requires_grad:
             return output
+        # The rule may call the module again for its derivative: no rule inside that call.
         self._silent += 1
         result = self.curve(module.forward, args[0], output.detach())
         self._silent -= 1
@@ -108,14 +109,14 @@ class RuleMode(TorchFunctionMode):
 
 
 def needs_no_rule(func: Operation, values: Sequence[Any]) -> bool:
-    """Say whether a call moves no gradient, or moves it unchanged."""
+    """Return whether an operation needs no rule: no gradient passes, or it passes unchanged."""
     # Attributes such as x.shape arrive here as the getter of their descriptor.
     asks = getattr(func, "__name__", "") == "__get__"
     return asks or func in SHAPE_ONLY or not on_path(values)
 
 
 def on_path(values: Sequence[Any]) -> bool:
-    """Say whether a gradient could flow into any of these values."""
+    """Return whether a gradient could flow into any of these values."""
     return any(
         v.requires_grad if isinstance(v, Tensor) else isinstance(v, list | tuple) and on_path(v)
         for v in values
@@ -159,8 +160,8 @@ def derivative(function: Curve, x: Tensor) -> Tensor:
     """Return the derivative of an element-wise function at x."""
     with torch.enable_grad():
         leaf = x.detach().requires_grad_()
-        (found,) = torch.autograd.grad(function(leaf).sum(), leaf)
-    return found
+        (slope,) = torch.autograd.grad(function(leaf).sum(), leaf)
+    return slope
 
 
 T = torch.Tensor
