@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from faithbench.cli.heat_map import shaded_spans
 from faithbench.data.tasks import Task
 from faithbench.leaderboard.html.document import asset, document
+from faithbench.run.heat_map import shaded_spans
 from faithbench.run.one_text import Explanation
 
 _LEGEND = (

@@ -78,15 +78,14 @@ def run(
     plugin: PluginFiles = None,
 ) -> None:
     """Explain a task's examples, score the explanations, and write a record."""
-    from faithbench.cli.display import caption, progress_on, results_tables
+    from faithbench.api import evaluate
+    from faithbench.cli.display import progress_on
 
     console = Console()
     with progress_on(console, "loading data and model") as progress:
-        from faithbench.run.request import Request, make_job
-
-        request = Request(
-            explainer=explainer,
-            task=task,
+        evaluation = evaluate(
+            task,
+            explainer,
             model=model,
             data=data,
             source=source,
@@ -102,21 +101,17 @@ def run(
             human=not no_human,
             batch=batch,
             long=long,
+            jobs=jobs,
             results=results,
             allow_changed_data=allow_changed_data,
             plugins=tuple(plugin or ()),
+            progress=progress,
         )
-        job = make_job(request)
-        from faithbench.run.backends import choose_backend
-        from faithbench.run.loop import run as run_job
-
-        outcomes = run_job(job, progress, choose_backend(jobs))
-    for table in results_tables([(o.selected.label, o.record) for o in outcomes]):
-        console.print(table)
-    console.print(caption(outcomes[0].record), style="dim", highlight=False)
+    outcomes = evaluation.outcomes
+    console.print(evaluation)
     for line in comparison_lines(outcomes):
         console.print(line, highlight=False, markup=False)
-    show_examples(console, job.model, job.data, outcomes[0])
+    show_examples(console, evaluation.model, evaluation.data, outcomes[0])
     for outcome in outcomes:
         console.print(f"record: {outcome.path}", highlight=False, markup=False, soft_wrap=True)
 
@@ -210,8 +205,8 @@ def show_examples(
     """Print heat maps of a few examples, spread over the data."""
     import numpy as np
 
-    from faithbench.cli.heat_map import heat_map
     from faithbench.models.encoding import encode
+    from faithbench.run.heat_map import heat_map
 
     count = min(count, len(outcome.rows))
     console.print(

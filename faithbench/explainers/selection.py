@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from faithbench.core.errors import FaithbenchError, unknown
-from faithbench.core.plugins import Plugin
+from faithbench.core.plugins import EXPLAINER_MARK, Plugin
 from faithbench.core.spec import parse_explainers, setting_text
 from faithbench.core.types import Settings
 from faithbench.explainers.protocol import Explainer, is_replayed, needs_rationale
@@ -78,6 +78,44 @@ def find_explainers(
     if not by_label:
         raise unknown("explainer", text, [*EXPLAINERS, *plugins])
     return tuple(by_label.values())
+
+
+def select_explainers(
+    wanted: object, files: Iterable[Path] = (), *, rationale: bool = True
+) -> tuple[Selected, ...]:
+    """Resolve a text as `find_explainers` does, an explainer object, or a list of both."""
+    files = tuple(files)
+    entries = wanted if isinstance(wanted, list | tuple) else (wanted,)
+    chosen: dict[str, Selected] = {}
+    for entry in entries:
+        if isinstance(entry, str):
+            several = find_explainers(entry, files, rationale=rationale)
+        else:
+            several = (entry if isinstance(entry, Selected) else select_object(entry),)
+        for selected in several:
+            other = chosen.setdefault(selected.label, selected)
+            if other.explainer != selected.explainer:
+                raise FaithbenchError(
+                    f"two different explainers are called {selected.label!r}; name one of them "
+                    "with @faithbench.explainer('name')"
+                )
+    return tuple(chosen.values())
+
+
+def select_object(explainer: object) -> Selected:
+    """Return an explainer that is at hand as a value, under the name that it is known by.
+
+    That is the name of a built-in one, else the one that `@explainer` gave its class, else the
+    name of the class. A class stands for its defaults.
+    """
+    cls = explainer if isinstance(explainer, type) else type(explainer)
+    name = getattr(cls, EXPLAINER_MARK, cls.__name__)
+    checked = explainer_class(Plugin(name, f"module {cls.__module__}", "", lambda: cls))
+    value = checked() if isinstance(explainer, type) else explainer
+    for built_in, listed in EXPLAINERS.items():
+        if listed.target == f"{cls.__module__}:{cls.__qualname__}":
+            return Selected(built_in, cast("Explainer", value), version=version("faithbench"))
+    return Selected(name, cast("Explainer", value), f"module {cls.__module__}")
 
 
 def _by_name(files: Iterable[Path]) -> dict[str, list[Plugin]]:

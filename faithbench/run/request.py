@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -11,9 +11,10 @@ from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import check_writable
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.kinds import KINDS
+from faithbench.data.jsonl import sample_by_digest
 from faithbench.data.tasks import Task, load_task
 from faithbench.explainers.protocol import is_stochastic
-from faithbench.explainers.selection import Selected, find_explainers
+from faithbench.explainers.selection import Selected, find_explainers, select_explainers
 from faithbench.metrics.registry import Metric, Need, find_metrics
 
 if TYPE_CHECKING:
@@ -31,13 +32,15 @@ _LONG = ("truncate", "window")
 class Request:
     """What a user asks of a run: the options of `faithbench run`, with its defaults.
 
-    `human` lets human rationales take part as an explainer where there are any.
+    What is at hand already, as a value, may stand in the place of its name: a task, a model, a
+    data set instead of its folder, explainers next to names of others. `human` lets human
+    rationales take part as an explainer where there are any.
     """
 
-    explainer: str
-    task: str
-    model: str | None = None
-    data: Path | None = None
+    explainer: object
+    task: str | Task
+    model: str | Model | None = None
+    data: Path | Dataset | None = None
     source: str = "auto"
     split: str = "test"
     limit: int | None = None
@@ -58,19 +61,12 @@ class Request:
 
 def make_job(request: Request) -> Job:
     """Load what a request names, in an order in which what is wrong is said early."""
-    task = load_task(request.task)
+    task = load_task(request.task) if isinstance(request.task, str) else request.task
     # A misspelt name is reported before anything is loaded.
     find_metrics(request.metrics, files=request.plugins)
     _check_options(task, request.operator, request.long)
     check_writable(request.results)
-    data = load_dataset(
-        task,
-        source=request.source,
-        split=request.split,
-        folder=request.data,
-        limit=request.limit,
-        allow_changed=request.allow_changed_data,
-    )
+    data = _data(request, task)
     chosen = _explainers(request, data)
     several = request.seeds > 1 and any(is_stochastic(one.explainer) for one in chosen)
     wanted = wanted_metrics(request.metrics, data, several_seeds=several, files=request.plugins)
@@ -78,7 +74,8 @@ def make_job(request: Request) -> Job:
     from faithbench.run.measures.precision import HALVES, precision_shift
 
     model = _load(request, data, request.dtype)
-    half = request.dtype in HALVES
+    # Of a model that came as a value there is no name to load a precise twin by.
+    half = request.dtype in HALVES and model is not request.model
     return Job(
         data, model, chosen, wanted, request.results, cast("Operator", request.operator),
         request.seed, request.seeds, request.encoder, chunk=request.batch,
@@ -113,9 +110,36 @@ def wanted_metrics(
     return find_metrics(metrics, present, files)
 
 
-def _load(request: Request, data: Dataset, dtype: str) -> Model:
-    from faithbench.models.model import load_model
+def _data(request: Request, task: Task) -> Dataset:
+    """Read the data, or take those that are at hand, at most as many as asked for."""
+    if not isinstance(request.data, Dataset):
+        return load_dataset(
+            task,
+            source=request.source,
+            split=request.split,
+            folder=request.data,
+            limit=request.limit,
+            allow_changed=request.allow_changed_data,
+        )
+    if request.data.task != task:
+        raise FaithbenchError(
+            f"the data are of task {request.data.task.name}, not of {task.name} as it is asked "
+            "for; give the data's own task"
+        )
+    return replace(request.data, examples=sample_by_digest(request.data.examples, request.limit))
 
+
+def _load(request: Request, data: Dataset, dtype: str) -> Model:
+    from faithbench.models.model import Model, load_model
+
+    if isinstance(request.model, Model):
+        if request.model.labels != data.task.labels:
+            raise FaithbenchError(
+                f"model {request.model.name!r} has the labels {', '.join(request.model.labels)}, "
+                f"task {data.task.name} has {', '.join(data.task.labels)}; load the model for "
+                "this task"
+            )
+        return request.model
     name, revision = model_for(data.task, data, request.model)
     return load_model(
         name,
@@ -149,7 +173,7 @@ def _check_options(task: Task, operator: str, long: str) -> None:
 def _explainers(request: Request, data: Dataset) -> tuple[Selected, ...]:
     """Find explainers; what people marked is one too, where they did: plausibility's ceiling."""
     marked = data.rationale == "human"
-    chosen = find_explainers(request.explainer, request.plugins, rationale=marked)
+    chosen = select_explainers(request.explainer, request.plugins, rationale=marked)
     if not request.human or not marked or any(one.name == "human" for one in chosen):
         return chosen
     return (*chosen, *find_explainers("human"))

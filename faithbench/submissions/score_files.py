@@ -6,12 +6,12 @@ import gzip
 import io
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.schema import Facts, describe_error
 from faithbench.core.text import readable
 from faithbench.core.types import Encoding, Evidence, Example
@@ -21,6 +21,9 @@ from faithbench.submissions.sandbox.messages import Score
 
 MAX_BYTES = 64 << 20
 """Largest size after unpacking: a small archive can unpack to any size."""
+
+UNITS = ("tokens", "words")
+"""What a score may belong to."""
 
 
 class ScoredExample(Facts):
@@ -63,7 +66,19 @@ def aligned_scores(
 ) -> dict[str, tuple[float, ...]]:
     """Return by example id a score per erasable token, read from those of tokens or of words."""
     path = score_file(folder, task.name)
-    scores = read_scores(path)
+    return align(read_scores(path), f"scores/{path.name}", task, unit, encodings)
+
+
+def align(
+    scores: Mapping[str, tuple[float, ...]],
+    origin: str,
+    task: Task,
+    unit: str,
+    encodings: Sequence[Encoding],
+) -> dict[str, tuple[float, ...]]:
+    """Return by example id a score per erasable token; `origin` names the scores in errors."""
+    if unit not in UNITS:
+        raise unknown("unit of scores", unit, UNITS)
     ids = {encoding.example.id for encoding in encodings}
     differences = {"lacks": ids - set(scores), "has, besides the task's,": set(scores) - ids}
     for verb, names in differences.items():
@@ -71,7 +86,7 @@ def aligned_scores(
             first = readable(min(names), 60)
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise FaithbenchError(
-                f"scores/{path.name} {verb} example {first!r}{more}; give all examples of the "
+                f"{origin} {verb} example {first!r}{more}; give all examples of the "
                 "split, or those of a --limit, and no others"
             )
     aligned = {}
@@ -81,7 +96,7 @@ def aligned_scores(
         expected = int(encoding.erasable.sum()) if unit == "tokens" else len(words)
         if len(given) != expected:
             raise FaithbenchError(
-                f"scores/{path.name}, example {readable(encoding.example.id, 60)!r}: "
+                f"{origin}, example {readable(encoding.example.id, 60)!r}: "
                 f"{len(given)} scores for {expected} {unit} that may be erased; give one for each, "
                 "in reading order"
             )

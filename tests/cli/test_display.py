@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.text import Text
 
 from faithbench.cli import display
-from faithbench.cli.display import caption, progress_on, results_tables
-from faithbench.cli.heat_map import heat_map
+from faithbench.cli.display import progress_on
 from faithbench.core.types import Encoding, Example
 from faithbench.models.encoding import encode
 from faithbench.records.schema import PrecisionFacts, Record, SpanFacts
+from faithbench.run.heat_map import heat_map
+from faithbench.run.tables import caption, results_tables
 
 ORANGE, BLUE = (230, 120, 20), (60, 130, 220)
 LONG = "lrp-mask:thresholds=paper,mask=syntactic,released=true,precision=float32,seed=12345"

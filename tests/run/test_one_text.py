@@ -61,7 +61,7 @@ def test_words_of_a_pair_come_from_their_own_text(tiny_model: Any) -> None:
 def test_explanation_says_what_the_network_says(tiny_model: Any) -> None:
     model, text = tiny_model(), "the film is not very good"
     (chosen,) = find_explainers("attention")
-    said = explain_text(Session(model), make_task(), chosen, text, None, seed=0)
+    said = explain_text(Session(model), "text", chosen, text, None, seed=0)
     ids = torch.tensor([model.tokenizer(text)["input_ids"]])
     with torch.no_grad():
         answer = torch.softmax(model.network(ids).logits, dim=-1)[0].numpy()
@@ -86,14 +86,14 @@ def test_the_seed_is_the_one_of_a_run_on_that_text(tmp_path: Path, tiny_model: A
         tmp_path / "results",
     )
     for seed in (0, 5):
-        said = explain_text(Session(tiny_model()), make_task(), chosen, "a great film", None, seed)
+        said = explain_text(Session(tiny_model()), "text", chosen, "a great film", None, seed)
         (outcome,) = run(replace(job, seed=seed), lambda *_: None)
         assert said.attribution.scores == pytest.approx(outcome.rows[0].scores, rel=1e-6)
-    zero = explain_text(Session(tiny_model()), make_task(), chosen, "a great film", None, 0)
+    zero = explain_text(Session(tiny_model()), "text", chosen, "a great film", None, 0)
     assert not np.allclose(zero.attribution.scores, said.attribution.scores)
 
 
 def test_a_text_the_model_cannot_read(tiny_model: Any) -> None:
     (chosen,) = find_explainers("random")
     with pytest.raises(FaithbenchError, match="finds only unknown characters in 'xyz'"):
-        explain_text(Session(tiny_model()), make_task(), chosen, "xyz", None, 0)
+        explain_text(Session(tiny_model()), "text", chosen, "xyz", None, 0)
