@@ -12,12 +12,8 @@ from rich.text import Text
 from faithbench.cli.display import progress_on
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.text import readable
-<<<<<<< HEAD
 from faithbench.data.dataset import load_dataset
-=======
-from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.run.tables import caption, results_tables
->>>>>>> e8c1787 (Open the front door: evaluate, explain, score and compare from Python)
 from faithbench.submissions.entry import Entry, read_entry
 from faithbench.submissions.layout import files_of
 from faithbench.submissions.rules import known_task

@@ -66,7 +66,7 @@ def test_explanation_says_what_the_network_says(tiny_model: Any) -> None:
     with torch.no_grad():
         answer = torch.softmax(model.network(ids).logits, dim=-1)[0].numpy()
         attention = model.eager()(ids, output_attentions=True).attentions[-1][0].mean(dim=0)
-    assert said.said == make_task().labels[int(answer.argmax())]
+    assert said.said == tiny_model().labels[int(answer.argmax())]
     assert said.attribution.target == int(answer.argmax())
     assert said.probability == pytest.approx(float(answer.max()), abs=1e-9)
     assert said.attribution.scores == pytest.approx(attention[0, 1:-1].numpy(), abs=1e-9)
