@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import check_writable
 from faithbench.data.dataset import Dataset, load_dataset
-from faithbench.data.kinds import KINDS
 from faithbench.data.jsonl import sample_by_digest
+from faithbench.data.kinds import KINDS
 from faithbench.data.tasks import Task, load_task
 from faithbench.explainers.protocol import is_stochastic
 from faithbench.explainers.selection import Selected, find_explainers, select_explainers
