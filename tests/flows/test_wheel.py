@@ -57,6 +57,7 @@ def test_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
         for p in (ROOT / "faithbench/data/bundled/sst2").iterdir()
     }
     assert len(bundled) == 5 and bundled <= names
+    assert "faithbench/py.typed" in names
     assert "faithbench/_tasks/sst2.toml" in names and "faithbench/cli/app.py" in names
     modules = {p.relative_to(ROOT).as_posix() for p in (ROOT / "faithbench").rglob("*.py")}
     assets = {p.relative_to(ROOT).as_posix() for p in (ROOT / "faithbench").rglob("assets/*")}
