@@ -7,17 +7,28 @@ READY := $(VENV)/.ready
 # Where the tasks' real data are: a folder of <task>/<split>.jsonl.gz.
 DATA ?= ../shared/data
 
-.PHONY: run test leaderboard regenerate install clean
+.PHONY: run test check slow lint leaderboard regenerate install clean
 
 run: $(READY)
 	$(BIN)/faithbench run --explainer lrp-mask --task sst2
 
-test: $(READY)
+test: lint
+	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# The quick suite, for while one works: about a minute on two cores.
+check: lint
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+
+# Which tests `make check` leaves out: those of half a second or more in a whole run.
+slow: $(READY)
+	$(BIN)/python -m pytest -n auto --dist loadfile --durations=0 --durations-min=0.1 | tee slow.log
+	$(BIN)/python benchmarks/slow_tests.py slow.log
+
+lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # Hours of CPU the first time; what is done is not done again, and a killed run continues.
 leaderboard: $(READY)

@@ -24,6 +24,16 @@ pytest_plugins = ["tests.support.submissions"]
 GOLDEN = Path(__file__).parent / "reference" / "golden"
 
 
+SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text().split())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `make slow` found to be slow: `make check` leaves them out."""
+    for item in items:
+        if item.nodeid.split("[")[0] in SLOW:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def golden() -> dict[str, np.ndarray]:
     """Every copied reference array, by `<input>_nl<classes>/<key>`."""

@@ -194,8 +194,9 @@ def test_a_plugin_that_raises_is_one_line(
     plugin.write_text(FAILING)
     words = ["run", "--explainer", "mine", "--plugin", plugin, "--batch", batch]
     words += ["--task", task_file(tmp_path), "--data", tmp_path, "--metrics", "aopc"]
-    assert complaint(call(*words)) == (
-        "explainer 'mine' failed on example 'b': ValueError: no words (--debug shows the "
+    said = call(*words)
+    assert said.code == 1 and said.err.strip() == (
+        "Error: explainer 'mine' failed on example 'b': ValueError: no words (--debug shows the "
         f"traceback); {kept}"
     )
     monkeypatch.setenv("FAITHBENCH_DEBUG", "1")

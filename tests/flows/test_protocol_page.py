@@ -14,7 +14,8 @@ import pytest
 from faithbench.data.words import word_spans
 from faithbench.leaderboard import rankings
 from faithbench.metrics import faithfulness, neighbours
-from faithbench.models import answers, windows
+from faithbench.data import windows
+from faithbench.data.kinds import question_answering
 from faithbench.records.schema import PROTOCOL
 from faithbench.run import job
 from faithbench.run.measures import aopc_bounds, precision
@@ -95,7 +96,7 @@ def test_ranges_are_those_of_the_code(registered: dict[str, list[object]]) -> No
     ("sentence", "number"),
     [
         ("describes version {},", lambda: PROTOCOL),
-        ("at most {} tokens", lambda: answers.LONGEST),
+        ("at most {} tokens", lambda: question_answering.LONGEST),
         ("windows that share {} tokens", lambda: windows.OVERLAP),
         ("on the first {} examples", lambda: precision.SAMPLE),
         ("over k = {}", lambda: ", ".join(map(str, faithfulness.ERASER))),

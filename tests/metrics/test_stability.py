@@ -150,7 +150,7 @@ def test_the_mean_of_labels_over_neighbours() -> None:
 
 
 @pytest.mark.parametrize("stored", STORED["iou"])
-@pytest.mark.parametrize(("number", "who"), enumerate(["our", "base", "random"]))
+@pytest.mark.parametrize(("number", "who"), list(enumerate(["our", "base", "random"])))
 def test_the_released_comparison(stored, number: int, who: str) -> None:
     pair = []
     for side in (stored["a"], stored["b"]):
