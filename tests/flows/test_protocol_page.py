@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
+from faithbench.data import windows
+from faithbench.data.kinds import question_answering
 from faithbench.data.words import word_spans
 from faithbench.leaderboard import rankings
 from faithbench.metrics import faithfulness, neighbours
-from faithbench.data import windows
-from faithbench.data.kinds import question_answering
 from faithbench.records.schema import PROTOCOL
 from faithbench.run import job
 from faithbench.run.measures import aopc_bounds, precision

@@ -150,7 +150,11 @@ def test_a_file_may_be_named_by_its_path(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('@explainer("position")\n', "", "names no explainer and no metric; put @faithbench.explainer"),
+        (
+            '@explainer("position")\n',
+            "",
+            "names no explainer and no metric; put @faithbench",
+        ),
         (" = 1.0", "", "explainer 'position' cannot be made without settings"),
         ("@dataclass(frozen=True)\n", "", "must be a frozen dataclass with a __call__ method"),
         ("batch.ids", "batch.", "does not import: SyntaxError"),
