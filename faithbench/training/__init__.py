@@ -1,8 +1,8 @@
 """Weights and head masks that are fitted: recipes, objectives, training and head statistics.
 
 A training is `load_splits`, a `Recipe`, and `fit.fit(splits, recipe, out, progress)`, which returns
-the card of the model it writes. `head_statistics.measure` and `head_calibration.calibrate` find the
-heads of lrp-mask. Those three modules import torch, and are imported where they are used.
+the card of the model it writes. `head_calibration.fit_heads` measures and calibrates the heads of
+lrp-mask. Both modules import torch, and are imported where they are used.
 """
 
 from __future__ import annotations
