@@ -1,7 +1,7 @@
 """Code from elsewhere: what installed packages and loose files bring, imported with clear errors.
 
-Explainers and metrics are both found here. A package names them in an entry-point group; a loose
-file puts a decorator above them, which leaves a mark that a reader of the module looks for.
+Explainers, metrics and data sources are found here. A package names them in an entry-point group; a
+loose file puts a decorator above them, which leaves a mark that a reader of the module looks for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ METRIC_MARK = "faithbench_metrics"
 
 @dataclass(frozen=True)
 class Plugin:
-    """An explainer or a metric from elsewhere: its package or file, and how to load it."""
+    """An explainer, metric or source from elsewhere: its package or file, and how to load it."""
 
     name: str
     origin: str

@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import cache_folder, cached_sha256, check_writable, file_sha256
+from faithbench.core.files import (
+    cache_folder,
+    cached_sha256,
+    check_writable,
+    digest_of,
+    file_sha256,
+    parse_json,
+    replace_file,
+    slug,
+    temporary_folder,
+)
 
 
 def test_check_writable(tmp_path: Path) -> None:
@@ -71,3 +81,65 @@ def test_the_cache_folder_can_be_moved(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.delenv("FAITHBENCH_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache_folder() == tmp_path / ".cache" / "faithbench"
+
+
+def test_json_is_as_the_standard_has_it() -> None:
+    assert parse_json('{"a": [1, 2.5, null], "b": {"a": -1e3}}') == {
+        "a": [1, 2.5, None],
+        "b": {"a": -1000.0},
+    }
+    for text, fault in [
+        ('{"a": 1, "b": 2, "a": 3}', "key 'a' appears twice"),
+        ("[NaN]", "NaN is not a number"),
+        ("[-Infinity]", "-Infinity is not a number"),
+        ("[1e999]", "1e999 is not a number"),
+        ("[" * 100_000, "nested too deeply"),
+        ("{", "Expecting property name"),
+    ]:
+        with pytest.raises(ValueError, match=fault):
+            parse_json(text)
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    replace_file(path, b"old")
+    replace_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o077 == 0o666 & ~_umask() & 0o077, "others may read it"
+
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        replace_file(path, b"newer")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"], "no temporary file is left"
+    assert path.read_bytes() == b"new"
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_a_temporary_folder_goes_with_all_it_holds() -> None:
+    with temporary_folder() as folder:
+        deep = folder
+        for _ in range(300):
+            deep = deep / "d"
+        deep.mkdir(parents=True)
+        (deep / "file").write_text("x")
+    assert not folder.exists()
+
+
+def test_names_of_files() -> None:
+    assert slug("lrp-mask:mask=ones, seed 3") == "lrp-mask-mask=ones-seed-3"
+    assert slug("../..") == "unnamed" and slug("a/b\0c") == "a-b-c"
+
+
+def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
+    expected = hashlib.sha256(b'{"a": 1, "b": [2, null]}').hexdigest()
+    assert digest_of({"b": [2, None], "a": 1}) == digest_of({"a": 1, "b": (2, None)}) == expected

@@ -15,11 +15,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from faithbench.core.errors import FaithbenchError
-
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
+    from faithbench.core.plugins import Plugin
     from faithbench.data.task_schema import Rationale, SourceTable
     from faithbench.data.tasks import Task
 
@@ -97,12 +94,12 @@ def built_in_sources() -> tuple[str, ...]:
 
 
 @cache
-def installed_sources() -> dict[str, EntryPoint]:
+def installed_sources() -> dict[str, Plugin]:
     """Return the sources that other packages bring, by name, importing none of them."""
-    from importlib.metadata import entry_points
+    from faithbench.core.plugins import installed
 
-    points = {point.name: point for point in entry_points(group=GROUP)}
-    return {name: points[name] for name in sorted(points) if name not in built_in_sources()}
+    plugins = {plugin.name: plugin for plugin in installed(GROUP)}
+    return {name: plugins[name] for name in sorted(plugins) if name not in built_in_sources()}
 
 
 def find_source(name: str) -> DataSource[Any]:
@@ -110,12 +107,5 @@ def find_source(name: str) -> DataSource[Any]:
     if name in built_in_sources():
         built_in: DataSource[Any] = import_module(f"{__name__}.{name}")
         return built_in
-    point = installed_sources()[name]
-    # A package may raise anything while it is imported.
-    try:
-        source: DataSource[Any] = point.load()
-    except Exception as error:
-        raise FaithbenchError(
-            f"data source {name!r} ({point.value}) does not import: {type(error).__name__}: {error}"
-        ) from error
+    source: DataSource[Any] = installed_sources()[name].load()
     return source

@@ -149,7 +149,7 @@ def test_another_package_brings_a_source(tmp_path: Path) -> None:
     [
         ("sources.toy", "'x'", "key 'sources': toy: key 'up_to': Input should be a valid integer"),
         ("sources.ty", "4", "no installed package brings a source 'ty'; there are broken, toy"),
-        ("sources.broken", "4", "data source 'broken' (no_such_module) does not import: ModuleN"),
+        ("sources.broken", "4", "plugin 'broken' (no_such_module) does not import: ModuleNotFound"),
         ("toy", "4", "key 'toy' is unknown"),
     ],
 )
