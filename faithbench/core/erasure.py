@@ -15,6 +15,7 @@ Operator = Literal["mask", "delete", "pad"]
 
 def top_count(n: int, percent: float) -> int:
     """Return how many tokens the top `percent` of n are: rounded half up, at least one."""
+    # Not `round`, which takes halves to the even number: 2.5 of 5 tokens are 3.
     return max(1, math.floor(percent * n / 100 + 0.5))
 
 
@@ -46,6 +47,7 @@ def erase_tokens(
     encoding: Encoding, keep: Bools, operator: Operator, token_id: int
 ) -> tuple[Ints, Ints]:
     """Return the row (ids, types) that keeps only the tokens marked in `keep`, one per token."""
+    # Deleting closes the gap, so that later tokens move up; masking and padding keep positions.
     if operator == "delete":
         return encoding.ids[keep], encoding.types[keep]
     return np.where(keep, encoding.ids, token_id), encoding.types

@@ -95,11 +95,13 @@ def reason(error: Exception) -> str:
 
 def slug(text: str) -> str:
     """Return a name that is safe as a file name on every system."""
+    # A leading dot would hide the file, and Windows drops a trailing one.
     return re.sub(r"[^A-Za-z0-9.=-]+", "-", text).strip("-.") or "unnamed"
 
 
 def digest_of(facts: object) -> str:
     """Return the sha256 of plain facts as JSON, whatever the order of their keys."""
+    # Records are named and found again by such digests: separators and escapes must stay as are.
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 

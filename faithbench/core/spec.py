@@ -7,9 +7,10 @@ from faithbench.core.errors import FaithbenchError
 
 def parse_explainers(text: str, noun: str = "explainer") -> list[tuple[str, dict[str, str]]]:
     """Split the list; a part with `=` and no name belongs to the name before it."""
+    # A comma separates explainers and settings alike: `lime:samples=5,seed=2,gae` are two of them.
     entries: list[tuple[str, dict[str, str]]] = []
-    for part in (p.strip() for p in text.split(",")):
-        name, setting = _split(part)
+    for word in text.split(","):
+        name, setting = _split(word.strip())
         if name:
             entries.append((name, {}))
         if setting:
@@ -24,11 +25,11 @@ def parse_explainers(text: str, noun: str = "explainer") -> list[tuple[str, dict
     return entries
 
 
-def _split(part: str) -> tuple[str, str]:
+def _split(word: str) -> tuple[str, str]:
     """Split `name:key=value`; `captum:Class` is a name with a colon of its own."""
-    if ":" not in part:
-        return ("", part) if "=" in part else (part, "")
-    name, _, setting = part.rpartition(":")
+    if ":" not in word:
+        return ("", word) if "=" in word else (word, "")
+    name, _, setting = word.rpartition(":")
     if name.strip() == "captum" and "=" not in setting:
         return f"captum:{setting.strip()}", ""
     return name.strip(), setting

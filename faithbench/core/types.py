@@ -42,7 +42,7 @@ class Example:
     """One row of a task's data. `label` is an index into the task's labels.
 
     `rationale` marks the characters of `text` that people gave as the reason for the label; None
-    where nobody was asked. `answers` are the gold answers of a question.
+    where there is none. `answers` are the gold answers of a question.
     """
 
     id: str
@@ -75,6 +75,7 @@ class Encoding:
     windows: tuple[Ints, ...] = ()
 
 
+# Tensors do not compare as wholes, so batches are equal only to themselves.
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Several encodings, padded on the right, with the class to explain for each.
@@ -190,4 +191,5 @@ Settings = Mapping[str, bool | int | float | str]
 
 def rank(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
     """Return indices by descending score; ties go to the earlier one."""
+    # Not an ascending order read backwards: that would put the later of two ties first.
     return np.argsort(-scores, kind="stable").astype(np.int64)

@@ -54,6 +54,7 @@ def prepare_offline() -> None:
     """
     if hub_reachable() and not hub_hangs():
         return
+    # Also for processes that are started from here.
     for name in _OFFLINE:
         os.environ[name] = "1"
     for name in ("huggingface_hub.constants", "datasets.config"):
@@ -88,6 +89,7 @@ def _host_and_port(address: str) -> tuple[str, int] | None:
     return (url.hostname, port) if url.hostname else None
 
 
+# Answers are kept for the process: a hub that is gone would else cost seconds for every task.
 @cache
 def _connects(host: str, port: int, timeout: float) -> bool:
     connected = threading.Event()

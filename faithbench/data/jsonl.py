@@ -79,6 +79,7 @@ def sample_by_digest(examples: Iterable[Example], limit: int | None) -> tuple[Ex
     # A heap has its smallest entry at the root: digests are negated, so that it is the example
     # with the largest digest, which is the first to make room.
     kept: list[tuple[int, int, Example]] = []
+    # Positions differ, so that examples, which have no order, are never compared.
     for position, example in enumerate(examples):
         digest = hashlib.sha256(f"limit:{example.id}".encode()).digest()
         entry = (-int.from_bytes(digest, "big"), position, example)

@@ -6,6 +6,7 @@ import re
 
 from faithbench.core.types import Span
 
+# What ends a sentence, what may open one, and what never begins one.
 _MARKS = ".!?\u2026"
 _OPENING = "\"'\u201c\u2018(["
 _NO_START = frozenset(f",;:)]}}%/-\u2013\u2014{_MARKS}{_OPENING}")
@@ -14,10 +15,12 @@ _NO_START = frozenset(f",;:)]}}%/-\u2013\u2014{_MARKS}{_OPENING}")
 _END = re.compile(
     rf"[{_MARKS}]+(?:[ \t]+[{_MARKS}]+)*[\"'\u201d\u2019)\]]*(?:[ \t]+[\u201d)\]])*(?=\s)"
 )
+# A line; the first character after a mark that is no space, quote or bracket; "U.S" or "e.g".
 _LINE = re.compile(r"[^\r\n]+")
 _NEXT = re.compile(rf"[\s{re.escape(_OPENING)}]*(\S)")
 _DOTTED = re.compile(r"(?:\w\.)+\w")
 
+# A full stop after these is part of the word; after the second list, only before a number.
 # fmt: off
 _ABBREVIATIONS = frozenset((
     "mr", "mrs", "ms", "dr", "prof", "st", "rev", "hon", "gen", "col", "capt", "lt", "sgt",

@@ -42,7 +42,7 @@ class SplitByDigest(Closed):
     """Several splits out of one file: a row goes where the digest of its field `by` says.
 
     Rows that agree in that field (one article, one premise, one text) stay together, and
-    `shares` are percentages, so that a file whose rows change keeps the place of the others.
+    `shares` are percentages, so that a file whose rows change keeps the splits of the others.
     """
 
     by: Text
@@ -56,12 +56,14 @@ class SplitByDigest(Closed):
 
     def split_of(self, value: str) -> str:
         """Return the split that rows with this value of the field belong to."""
+        # The prefix keeps this draw apart from the others by digest ("limit:", "held out:"): one
+        # alike would take the same texts. Half a surrogate pair is refused only when rows are read.
         digest = hashlib.sha256(f"derive:{value}".encode(errors="surrogatepass")).digest()
-        place = int.from_bytes(digest[:8], "big") % 100
+        percent = int.from_bytes(digest[:8], "big") % 100
         for split, share in self.shares.items():
-            if place < share:
+            if percent < share:
                 return split
-            place -= share
+            percent -= share
         raise AssertionError("shares add up to 100")
 
 

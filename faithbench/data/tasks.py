@@ -70,7 +70,7 @@ _SCHEMAS: dict[str, type[Closed]] = {**TABLES, "models": ModelRef, "published": 
 
 
 def task_folder() -> Path:
-    """Return the folder of task files: the wheel's own, or the one beside the package."""
+    """Return the folder of task files: the wheel's own, or the one next to the package."""
     package = Path(__file__).parents[1]
     for folder in (package / "_tasks", package.parent / "tasks"):
         if folder.is_dir():
@@ -122,7 +122,8 @@ def _read(path: Path) -> Task:
 
 def _fault(details: ErrorDetails) -> str:
     """Return one clause that says which key is wrong, what was expected and what was found."""
-    location = [str(part) for part in details["loc"] if part != "[key]"]
+    # pydantic marks a fault of a key itself, and not of its value, by a last "[key]".
+    location = [str(key) for key in details["loc"] if key != "[key]"]
     key = f"key {'.'.join(location)!r}"
     schema = _SCHEMAS.get(location[0], Task) if len(location) > 1 else Task
     if location[:2] == ["folder", "derive"]:
@@ -136,5 +137,6 @@ def _fault(details: ErrorDetails) -> str:
     if details["type"] == "value_error":
         clause = details["msg"].removeprefix("Value error, ")
         return f"{key}: {clause}" if location else clause
+    # "Input should be X" becomes "expected X"; "String should match X", "expected to match X".
     expected = details["msg"].removeprefix("Input should be ").replace("String should", "to")
     return f"{key}: expected {expected}, found {details['input']!r}"

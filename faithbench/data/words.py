@@ -31,7 +31,7 @@ def words_of_tokens(offsets: list[Span], spans: tuple[Span, ...]) -> Ints:
     starts = np.array([start for start, _ in spans] or [0])
     words = np.full(len(offsets), -1, dtype=np.int64)
     for token, (start, end) in enumerate(offsets):
-        # The last word that begins before the token ends is the only candidate from the left.
+        # Words before the last one that begins at or before the token have ended by its start.
         first = max(int(np.searchsorted(starts, start, side="right")) - 1, 0)
         for word in range(first, len(spans)):
             if spans[word][0] >= end:

@@ -121,17 +121,17 @@ def rank_sum(first: Column, second: Column) -> PairedTest:
     """
     from scipy.stats import rankdata, ranksums
 
-    one, other = ([value for value in column if value is not None] for column in (first, second))
-    n = min(len(one), len(other))
+    left, right = ([value for value in column if value is not None] for column in (first, second))
+    n = min(len(left), len(right))
     if n < FEWEST:
         return PairedTest(None, 0.0, n, f"only {n} values", "rank-sum")
-    if len({*one, *other}) == 1:
+    if len({*left, *right}) == 1:
         return PairedTest(None, 0.0, n, "all values are equal", "rank-sum")
     # Mann and Whitney's U: the number of pairs, one of each sample, in which the first is higher.
-    lowest = len(one) * (len(one) + 1) / 2
-    higher = float(rankdata([*one, *other])[: len(one)].sum()) - lowest
-    effect = 2 * higher / (len(one) * len(other)) - 1
-    return PairedTest(float(ranksums(one, other).pvalue), effect, n, name="rank-sum")
+    lowest = len(left) * (len(left) + 1) / 2
+    higher = float(rankdata([*left, *right])[: len(left)].sum()) - lowest
+    effect = 2 * higher / (len(left) * len(right)) - 1
+    return PairedTest(float(ranksums(left, right).pvalue), effect, n, name="rank-sum")
 
 
 ALPHA = 0.05
@@ -140,6 +140,8 @@ ALPHA = 0.05
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust p values for many tests (Holm-Bonferroni): step-down, monotone, at most 1."""
+    # The smallest p counts for all tests, the next for one less, and so on; an adjusted value is
+    # never below that of a smaller p.
     given = np.array(p_values, dtype=float)
     order = np.argsort(given, kind="stable")
     stepped = np.minimum(1.0, np.arange(len(given), 0, -1) * given[order])

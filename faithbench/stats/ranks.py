@@ -90,6 +90,7 @@ def _friedman(ranks: Floats) -> float:
     tied = sum(float((sizes**3 - sizes).sum()) for sizes in counts)
     most = tasks * explainers * (explainers + 1)
     spread = 12 / most * float((ranks.sum(axis=0) ** 2).sum()) - 3 * tasks * (explainers + 1)
+    # Ties make the ranks of a row vary less than 1 to k do: the statistic is divided by the share.
     correction = 1 - tied / (most * (explainers - 1))
     return float(chdtrc(explainers - 1, spread / correction))
 

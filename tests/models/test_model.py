@@ -21,6 +21,8 @@ from faithbench.models.model import (
 )
 from faithbench.models.weights import Located, sha256_of_weights
 from faithbench.testing import tiny
+from tests.support.builders import REVISION
+from tests.support.tasks import use_hub_cache
 
 LABELS = ("class 0", "class 1")
 
@@ -261,3 +263,20 @@ def test_positions_that_are_never_used_are_not_counted(model_type: str, longest:
     assert longest_input(config, strict) == 16
     bare = SimpleNamespace(model_type=model_type, pad_token_id=None)
     assert longest_input(bare, strict) == 16, "a network without a limit of its own"
+
+
+def test_a_model_of_the_hub_by_name_and_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = use_hub_cache(tmp_path, monkeypatch)
+    folder = cache / "models--owner--tiny" / "snapshots" / REVISION
+    folder.mkdir(parents=True)
+    made = tiny.tiny_model()
+    made.network.save_pretrained(folder)
+    tiny.tiny_tokenizer().save_pretrained(folder)
+    assert (folder / "model.safetensors").is_file()
+    found = load_model("owner/tiny", labels=("no", "yes"), revision=REVISION, device="cpu")
+    assert (found.name, found.revision) == ("owner/tiny", REVISION)
+    there = {name: value.sum().item() for name, value in found.network.state_dict().items()}
+    for name, value in made.network.state_dict().items():
+        assert there[name] == pytest.approx(value.sum().item(), rel=1e-5, abs=1e-5)

@@ -40,6 +40,8 @@ def read(wanted: SplitRequest[HubTable]) -> SplitRows:
     digest = hashlib.sha256()
 
     def rows() -> Iterator[PlacedRow]:
+        # Rows are digested as they pass, all of them, also if a limit then takes a few: the digest
+        # names the data and not the sample.
         for number, theirs in enumerate(data):
             for row in our_rows(wanted, number, theirs, names):
                 digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")

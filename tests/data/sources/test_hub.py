@@ -20,8 +20,6 @@ from faithbench.data.dataset import load_dataset, sources
 from faithbench.data.sources import SplitRequest, hub
 from faithbench.data.sources.hub import Row, dataset_cached, our_rows
 from faithbench.data.tasks import Task, load_task
-from faithbench.models.model import load_model
-from faithbench.testing.tiny import tiny_model, tiny_tokenizer
 from tests.support.builders import REVISION, complaint, make_task
 from tests.support.tasks import put_hub, use_hub_cache
 
@@ -84,20 +82,6 @@ def test_a_split_or_column_the_dataset_lacks(cache: Path) -> None:
     assert said == (
         "owner/mini has no column 'body', it has sentence, label, idx; fix hub.columns of task mini"
     )
-
-
-def test_a_model_by_name_and_revision(cache: Path) -> None:
-    folder = cache / "models--owner--tiny" / "snapshots" / REVISION
-    folder.mkdir(parents=True)
-    made = tiny_model()
-    made.network.save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    assert (folder / "model.safetensors").is_file()
-    found = load_model("owner/tiny", labels=("no", "yes"), revision=REVISION, device="cpu")
-    assert (found.name, found.revision) == ("owner/tiny", REVISION)
-    there = {name: value.sum().item() for name, value in found.network.state_dict().items()}
-    for name, value in made.network.state_dict().items():
-        assert there[name] == pytest.approx(value.sum().item(), rel=1e-5, abs=1e-5)
 
 
 @pytest.fixture
