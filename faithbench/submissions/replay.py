@@ -1,4 +1,4 @@
-"""Scores that were made elsewhere, in the place of an explainer: measured as all others are."""
+"""Precomputed scores in place of an explainer: they are measured as all others are."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Stored = Mapping[tuple[str, int], tuple[float, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Return the scores that an example has under a seed.
+    """An explainer that returns stored scores, by example id and seed.
 
-    Scores are rounded as rows keep them, before anything is measured: so whoever has the rows
-    can measure the same again. `digests` are those of the files they come from; `seconds` is
-    how long the process that made them took, if one did.
+    Scores are rounded as rows keep them, before anything is measured: a check that has the rows
+    alone then measures the same. `digests` are those of the files the scores come from; `seconds`
+    is how long the process that made them ran, if one did.
     """
 
     replayed: ClassVar[bool] = True
@@ -37,13 +37,14 @@ class Replay:
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the stored scores at the tokens that may be erased, and 0 elsewhere.
 
-        An answer is explained in two parts, which are added: the first one has it all.
+        The start and the end of an answer are explained separately and added: the stored scores
+        are those of both, so the end gets none.
         """
         scores = np.zeros(tuple(batch.ids.shape))
         if batch.output != "end_logits":
             for row, (encoding, seed) in enumerate(zip(batch.encodings, batch.seeds, strict=True)):
-                places = np.flatnonzero(encoding.erasable)
-                scores[row, places] = self.stored[encoding.example.id, seed]
+                indices = np.flatnonzero(encoding.erasable)
+                scores[row, indices] = self.stored[encoding.example.id, seed]
         return torch.from_numpy(scores)
 
     def assets(self, model: Model) -> Mapping[str, str]:
@@ -57,11 +58,11 @@ def replay(
     digests: Mapping[str, str],
     seconds: float | None = None,
 ) -> Replay:
-    """Keep each example's scores, one list per seed, for a run to ask for."""
+    """Make an explainer of each example's scores, one list per seed from `first_seed` on."""
     stored = {
-        (name, seed_of(first_seed + number, name)): tuple(significant(s, 7) for s in own)
+        (name, seed_of(first_seed + number, name)): tuple(significant(s, 7) for s in under_seed)
         for name, lists in scores.items()
-        for number, own in enumerate(lists)
+        for number, under_seed in enumerate(lists)
     }
     several = any(len(lists) > 1 for lists in scores.values())
     return Replay(stored, several, digests, seconds)

@@ -1,13 +1,21 @@
-"""What a worker may send: the next thing that is due, and of scores only finite numbers."""
+"""What a worker is given, and what it may send: the message that is due, with finite scores."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.models.weights import Located
+from faithbench.submissions.entry import read_entry
+from faithbench.submissions.measure import Setup
+from faithbench.submissions.sandbox import client
 from faithbench.submissions.sandbox.client import Collected
+from faithbench.submissions.sandbox.confine import Limits
+from faithbench.submissions.sandbox.messages import Request
+from faithbench.submissions.scaffold import new_submission
 
 CONFINED = b'{"holds": ["20 s"], "missing": []}'
 READY = b'{"ready": true}'
@@ -76,3 +84,49 @@ def test_scores_cannot_come_first() -> None:
     made = Collected({"a": 1}, 3, lambda confined: None, lambda *_: None)
     with pytest.raises(FaithbenchError, match="not a valid message"):
         made.take(line("a", [1.0]))
+
+
+def test_of_a_model_only_its_own_files_are_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        "base/config.json", "adapter/card.json", "adapter/test.jsonl", "adapter/x.jsonl.gz",
+        "hub/models--a--b/refs/main", "hub/datasets--a--labels/test.jsonl",
+    ]  # fmt: skip
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    local = Located(base=str(base), folder=base, adapter=adapter)
+    assert client._files_of_model(local) == [base / "config.json", adapter / "card.json"]
+    assert client._files_of_model(Located("a/b")) == [tmp_path / "hub" / "models--a--b"]
+
+
+def test_a_worker_gets_the_explainer_and_its_data_and_nothing_else(tmp_path: Path) -> None:
+    folder, home = tmp_path / "my-x", tmp_path / "home"
+    for name in ("explainer.py", "data/idf.json", "__pycache__/explainer.pyc", "entry.toml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    home.mkdir()
+    assert client._copied(folder, home) == home / "submission" / "explainer.py"
+    files = sorted(path.relative_to(home).as_posix() for path in home.rglob("*.*"))
+    assert files == ["submission/data/idf.json", "submission/explainer.py"]
+
+
+def test_a_request_holds_texts_and_targets_but_no_labels(
+    tmp_path: Path, small_setup: Setup
+) -> None:
+    entry = read_entry(new_submission(tmp_path, "my-x", "plugin"))
+    limits = Limits(seconds=9, memory_mb=512, file_mb=3)
+    targets = [1, 0, 1, 0]
+    request = client._request(tmp_path / "e.py", entry, small_setup, targets, range(3), limits)
+    assert (request.explainer, request.kind, request.evidence) == ("my-x", "classification", "text")
+    assert (request.seconds, request.memory_mb, request.file_mb) == (9, 512, 3)
+    assert request.seeds == (0, 1, 2) and request.labels == ("negative", "positive")
+    assert [question.target for question in request.examples] == targets
+    texts = [example.text for example in small_setup.data.examples]
+    assert [question.text for question in request.examples] == texts
+    assert not [path for path in request.readable if ".jsonl" in path]
+    # It is sent as JSON, and nothing in it is lost there.
+    assert Request.model_validate_json(request.model_dump_json(), strict=True) == request

@@ -1,0 +1,116 @@
+"""The filter of system calls, run by a small interpreter: what each call gets on each machine."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from faithbench.submissions.sandbox import seccomp
+from faithbench.submissions.sandbox.seccomp import Instruction
+
+X86, ARM = seccomp._ARCHITECTURES["x86_64"], seccomp._ARCHITECTURES["aarch64"]
+OWN = 4242
+ALLOWED, KILLED = 0x7FFF0000, 0x80000000
+REFUSED, UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+
+
+def verdict(machine: tuple[int, int], number: int, *arguments: int, audit: int = 0) -> int:
+    """Return what the kernel would do with a call, following linux/filter.h."""
+    fields = {0: number, 4: audit or machine[0]}
+    for index, argument in enumerate(arguments):
+        fields[16 + 8 * index] = argument & 0xFFFFFFFF
+        fields[20 + 8 * index] = argument >> 32
+    program: list[Instruction] = seccomp._program(*machine, OWN)
+    accumulator, position = 0, 0
+    while True:
+        code, if_true, if_false, constant = program[position]
+        position += 1
+        if code == 0x06:
+            return constant
+        if code == 0x20:
+            accumulator = fields[constant]
+            continue
+        holds = {
+            0x15: accumulator == constant,
+            0x35: accumulator >= constant,
+            0x45: bool(accumulator & constant),
+        }[code]
+        position += if_true if holds else if_false
+
+
+@pytest.mark.parametrize("machine", [X86, ARM])
+@pytest.mark.parametrize("name", seccomp._REFUSED)
+def test_every_call_of_the_table_is_refused(machine: tuple[int, int], name: str) -> None:
+    number = seccomp._REFUSED[name][machine[1]]
+    if number != seccomp._NONE:
+        assert verdict(machine, number) == REFUSED
+
+
+@pytest.mark.parametrize(
+    ("machine", "read", "write", "openat", "mmap"),
+    [(X86, 0, 1, 257, 9), (ARM, 63, 64, 56, 222)],
+)
+def test_what_an_interpreter_needs_is_allowed(
+    machine: tuple[int, int], read: int, write: int, openat: int, mmap: int
+) -> None:
+    for number in (read, write, openat, mmap):
+        assert verdict(machine, number) == ALLOWED
+
+
+@pytest.mark.parametrize("machine", [X86, ARM])
+def test_threads_may_start_and_processes_may_not(machine: tuple[int, int]) -> None:
+    clone, thread = seccomp._CLONE[machine[1]], 0x00010000
+    vm, files, vfork, child_signal = 0x100, 0x400, 0x4000, 17
+    assert verdict(machine, clone, thread | vm | files) == ALLOWED
+    assert verdict(machine, clone, child_signal) == REFUSED
+    assert verdict(machine, clone, vm | vfork | child_signal) == REFUSED
+    # The flag in the upper half, which the kernel ignores, is not the flag.
+    assert verdict(machine, clone, (thread << 32) | child_signal) == REFUSED
+    # Its flags are in memory: the C library falls back to clone.
+    assert verdict(machine, seccomp._CLONE3[machine[1]], thread) == UNKNOWN
+
+
+@pytest.mark.parametrize("machine", [X86, ARM])
+@pytest.mark.parametrize("numbers", [seccomp._KILL, seccomp._TGKILL])
+def test_a_process_may_signal_itself_only(
+    machine: tuple[int, int], numbers: tuple[int, int]
+) -> None:
+    number = numbers[machine[1]]
+    assert verdict(machine, number, OWN, 6) == ALLOWED
+    for other in (OWN + 1, 1, 0, 0xFFFFFFFF):  # a parent, init, the group, everything
+        assert verdict(machine, number, other, 9) == REFUSED
+
+
+@pytest.mark.parametrize("machine", [X86, ARM])
+def test_limits_may_be_read_and_not_set(machine: tuple[int, int]) -> None:
+    prlimit = seccomp._PRLIMIT[machine[1]]
+    assert verdict(machine, prlimit, 0, 9, 0) == ALLOWED
+    for pointer in (0x7FFF_1234_5678, 0x1234_5678, 0x7FFF_0000_0000):
+        assert verdict(machine, prlimit, 0, 9, pointer) == REFUSED
+
+
+def test_calls_of_other_tables_are_refused() -> None:
+    x32_socket = 0x40000000 + 41
+    assert verdict(X86, x32_socket) == REFUSED
+    i386 = 0x40000003
+    assert verdict(X86, 359, audit=i386) == KILLED  # socket, in the numbers of 32-bit x86
+    assert verdict(ARM, 63, audit=X86[0]) == KILLED
+
+
+@pytest.mark.parametrize("machine", [X86, ARM])
+def test_jumps_fit_a_byte_and_stay_inside(machine: tuple[int, int]) -> None:
+    program = seccomp._program(*machine, OWN)
+    for position, (code, if_true, if_false, _) in enumerate(program):
+        assert 0 <= if_true < 256 and 0 <= if_false < 256
+        if code in (0x15, 0x35, 0x45):
+            assert position + 1 + max(if_true, if_false) < len(program)
+    assert program[-1][0] == 0x06
+
+
+def test_elsewhere_there_is_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    assert not seccomp.refuse_calls()
+    monkeypatch.undo()
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    assert not seccomp.refuse_calls()
