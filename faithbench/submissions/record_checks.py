@@ -179,6 +179,8 @@ def _check_values(
         odd = sorted(set(row.values) ^ names)
         yield Fault(file, f"{field}.values", f"{odd[0]!r} is missing, or not asked for")
         return
+    for name in sorted(set(row.by_seed) - names):
+        yield Fault(file, f"{field}.by_seed", f"{name!r} is not asked for")
     for metric in metrics:
         value, where = row.values[metric.name], f"{field}.values.{metric.name}"
         by_seed = row.by_seed.get(metric.name, ())

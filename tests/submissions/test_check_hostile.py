@@ -22,15 +22,15 @@ BY_MODEL = (
 )  # fmt: skip
 
 
-def refused(honest: Path, place: Path, case: Hostile, checks: Checks) -> bool:
-    """Make a hostile copy and check it; what is said must fit a line, and nothing may change."""
+def refused(honest: Path, parent: Path, case: Hostile, checks: Checks) -> bool:
+    """Check a hostile copy: each fault must fit a line, and no file may change."""
     name, change = case
-    folder = place / honest.name
+    folder = parent / honest.name
     shutil.copytree(honest, folder)
     change(folder)
-    before = snapshot(place)
+    before = snapshot(parent)
     faults = check_submission(folder, checks).faults
-    assert snapshot(place) == before, f"{name}: a file was changed"
+    assert snapshot(parent) == before, f"{name}: a file was changed"
     for fault in faults:
         line = str(fault)
         assert line.isprintable() and len(line) < 1200, f"{name}: {line!r}"
@@ -38,8 +38,8 @@ def refused(honest: Path, place: Path, case: Hostile, checks: Checks) -> bool:
     return bool(faults)
 
 
-def snapshot(place: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+def snapshot(parent: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in parent.rglob("*") if path.is_file()}
 
 
 def test_files_and_entries(scored: Path, tmp_path: Path) -> None:
@@ -52,15 +52,15 @@ def test_files_and_entries(scored: Path, tmp_path: Path) -> None:
 def test_records_and_rows(scored: Path, tmp_path: Path) -> None:
     cases = list(hostile_records(scored))
     taken = [c for c in cases if not refused(scored, tmp_path, c, Checks(None, tmp_path))]
-    unproved = [name for name, _ in taken if not name.startswith(BY_MODEL)]
-    assert unproved == []
+    missed = [name for name, _ in taken if not name.startswith(BY_MODEL)]
+    assert missed == []
     assert len(cases) > 500
     assert len(taken) < 40
-    place = tmp_path / "again"
-    place.mkdir()
+    again = tmp_path / "again"
+    again.mkdir()
     checks = Checks(None, tmp_path / "cache", N, with_model=True)
     one_of_each = {name.rpartition(" ")[0]: (name, change) for name, change in taken}.values()
-    assert [case[0] for case in one_of_each if not refused(scored, place, case, checks)] == []
+    assert [case[0] for case in one_of_each if not refused(scored, again, case, checks)] == []
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.support.submissions import record_of, replace_rows, rows_of
 
 # What only its author can know, and no number on a board depends on.
 FREE = ("environment.", "source.", "timing.seconds_total")
@@ -47,8 +48,8 @@ def hostile_files() -> Iterator[Hostile]:
     """Change what lies in the folder: strays, links, other entries, other scores."""
     for path in FILES:
         yield f"file {path}", lambda folder, path=path: _put(folder / path, b"x")
-    for place in ("entry.toml", "README.md", "scores/sst2.jsonl", "records"):
-        yield f"link {place}", lambda folder, place=place: _link(folder / place)
+    for path in ("entry.toml", "README.md", "scores/sst2.jsonl", "records"):
+        yield f"link {path}", lambda folder, path=path: _link(folder / path)
     for line in ENTRIES:
         yield f"entry {line[:40]!r}", lambda folder, line=line: _set_entry(folder, line)
     for data in (b"", b"\xff\xfe", b"\x80\x04\x95pickle.", b"PK\x03\x04", b"\x1f\x8b\x08", b"{}",
@@ -61,7 +62,7 @@ def hostile_files() -> Iterator[Hostile]:
 
 
 def hostile_records(honest: Path) -> Iterator[Hostile]:
-    """Change one value of the record, or of a row with the digest mended, or swap the file."""
+    """Change one value of the record, or of a row with the digest to match, or swap the file."""
     path = record_of(honest)
     for key, value in leaves(json.loads(path.read_text())):
         # Metrics are many, and one is as good as another.
@@ -86,14 +87,14 @@ def hostile_records(honest: Path) -> Iterator[Hostile]:
         "digits": b'{"schema": ' + b"9" * 9999 + b"}", "latin": b'{"schema": "\xe9"}',
     }.items():  # fmt: skip
         yield f"record {name}", lambda folder, data=data: _put(record_of(folder), data)
-        yield f"rows {name}", lambda folder, data=data: _set_rows(folder, data)
-    yield "rows twice", lambda folder: _set_rows(folder, _repeated(rows_of(folder)))
-    yield "rows fewer", lambda folder: _set_rows(folder, _fewer(rows_of(folder)))
-    yield "rows reversed", lambda folder: _set_rows(folder, _reversed(rows_of(folder)))
+        yield f"rows {name}", lambda folder, data=data: replace_rows(folder, data)
+    yield "rows twice", lambda folder: replace_rows(folder, _repeated(rows_of(folder)))
+    yield "rows fewer", lambda folder: replace_rows(folder, _fewer(rows_of(folder)))
+    yield "rows reversed", lambda folder: replace_rows(folder, _reversed(rows_of(folder)))
 
 
 def others(value: object) -> list[object]:
-    """Return values in the place of one: near, far, of other types, and of no type at all."""
+    """Return values in place of one: near, far, of other types, and of no type at all."""
     if isinstance(value, bool):
         return [not value, "yes"]
     if isinstance(value, int | float):
@@ -106,24 +107,12 @@ def others(value: object) -> list[object]:
 def leaves(content: object, key: str = "") -> Iterator[tuple[str, object]]:
     """Yield the key and value of every leaf; of long lists the first alone."""
     if isinstance(content, dict) and content:
-        for name, part in content.items():
-            yield from leaves(part, f"{key}.{name}" if key else name)
+        for name, value in content.items():
+            yield from leaves(value, f"{key}.{name}" if key else name)
     elif isinstance(content, list) and content:
         yield from leaves(content[0], f"{key}.0")
     else:
         yield key, content
-
-
-def record_of(folder: Path) -> Path:
-    """Return the one record of a submission."""
-    (path,) = folder.glob("records/*/*/*.json")
-    return path
-
-
-def rows_of(folder: Path) -> Path:
-    """Return the rows beside it."""
-    (path,) = folder.glob("records/*/*/*.rows.jsonl")
-    return path
 
 
 def _put(path: Path, data: bytes) -> None:
@@ -141,20 +130,20 @@ def _set_entry(folder: Path, line: str) -> None:
     """Put a line in the place of the one with its key; tables are dropped if it names them."""
     path, key = folder / "entry.toml", line.partition(" =")[0]
     head, _, table = path.read_text().partition("[[scores]]")
-    kept = [own for own in head.splitlines() if own.partition(" =")[0].strip() != key]
+    kept = [old for old in head.splitlines() if old.partition(" =")[0].strip() != key]
     rest = "" if key == "scores" else f"[[scores]]{table}"
     path.write_text("\n".join([*kept, line, rest]))
 
 
 def _changed(content: Any, key: str, value: object) -> Any:
     first, _, rest = key.partition(".")
-    place: Any = int(first) if isinstance(content, list) else first
+    name: Any = int(first) if isinstance(content, list) else first
     # Names of metrics may hold dots: try the longest key that is there.
     if isinstance(content, dict) and first not in content:
-        place = next(name for name in content if key == name or key.startswith(f"{name}."))
-        rest = key[len(place) + 1 :]
+        name = next(known for known in content if key == known or key.startswith(f"{known}."))
+        rest = key[len(name) + 1 :]
     copy = list(content) if isinstance(content, list) else dict(content)
-    copy[place] = _changed(copy[place], rest, value) if rest else value
+    copy[name] = _changed(copy[name], rest, value) if rest else value
     return copy
 
 
@@ -166,13 +155,7 @@ def _set_record(folder: Path, key: str, value: object) -> None:
 def _set_row(folder: Path, key: str, value: object) -> None:
     head, first, *rest = rows_of(folder).read_text().splitlines()
     changed = json.dumps(_changed(json.loads(first), key, value))
-    _set_rows(folder, "".join(f"{line}\n" for line in (head, changed, *rest)).encode())
-
-
-def _set_rows(folder: Path, data: bytes) -> None:
-    """Put other rows there, and their digest into the record, as a forger would."""
-    rows_of(folder).write_bytes(data)
-    _set_record(folder, "rows.sha256", hashlib.sha256(data).hexdigest())
+    replace_rows(folder, "".join(f"{line}\n" for line in (head, changed, *rest)).encode())
 
 
 def _repeated(path: Path) -> bytes:
