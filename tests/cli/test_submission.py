@@ -1,9 +1,8 @@
-"""What is measured again, and what is left alone."""
+"""`submission regenerate`: what needs measuring is measured, and a failure stops no other."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,40 +11,7 @@ from faithbench.cli import submission_ci as upkeep
 from faithbench.core.errors import FaithbenchError
 from faithbench.submissions.sandbox.confine import Limits
 from faithbench.submissions.scaffold import new_submission
-from faithbench.submissions.status import needed_records
 from tests.support.submissions import N
-
-
-def current(folder: Path, limit: int | None = N) -> list[bool]:
-    return [one.current for one in needed_records(folder, "sst2", limit)]
-
-
-def test_a_record_of_these_very_files_is_not_made_again(scored: Path) -> None:
-    assert current(scored) == [True]
-
-
-def test_other_scores_or_examples_are_measured_again(copy: Callable[[], Path]) -> None:
-    folder = copy()
-    path = folder / "scores" / "sst2.jsonl"
-    before = path.read_text()
-    path.write_text(before.replace("1.0", "1.5", 1))
-    assert current(folder) == [False]
-    path.write_text("".join(before.splitlines(keepends=True)[:-1]))
-    assert current(folder) == [False]
-    path.write_text(before)
-    assert current(folder) == [True]
-    (record,) = folder.glob("records/*/*/*.json")
-    record.write_text("{")
-    assert current(folder) == [False]
-
-
-def test_other_weights_are_measured_again(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("faithbench.submissions.status.sha256_of_weights", lambda _: "0" * 64)
-    assert current(scored) == [False]
-
-
-def test_a_plugin_without_a_record_is_due(tmp_path: Path) -> None:
-    assert current(new_submission(tmp_path, "my-x", "plugin")) == [False]
 
 
 def test_what_fails_is_a_line_and_the_others_go_on(
