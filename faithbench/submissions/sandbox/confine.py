@@ -56,6 +56,9 @@ def confine(limits: Limits, readable: Iterable[Path], writable: Path) -> Confine
         raise OSError("untrusted code runs on Linux and macOS only")
     memory = _limit_resources(limits)
     if sys.platform == "linux":
+        # All that follows holds for this thread and for those it starts: others would stay free.
+        if (threads := len(list(Path("/proc/self/task").iterdir()))) > 1:
+            raise OSError(f"{threads} threads run already; confine a process before it loads numpy")
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         _drop_capabilities(libc)

@@ -1,4 +1,8 @@
-"""Messages between faithbench and the process of an untrusted explainer: closed, as JSON."""
+"""Messages between faithbench and the process of an untrusted explainer: closed, as JSON.
+
+The worker imports this file before it confines itself. So it must not load numpy, whose threads
+would stay free, nor a module that does; kinds of tasks and evidence are plain here for that reason.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from faithbench.core.schema import Facts
-from faithbench.data.kinds import KindName
 
 Score = Annotated[float, Field(ge=-1e30, le=1e30)]
 """A score; larger ones would overflow where they are added."""
-Evidence = Literal["text", "text_b", "both"]
-"""Not that of core.types: it loads numpy, whose threads a worker could no longer confine."""
 
 
 class Question(Facts):
@@ -36,8 +37,8 @@ class Request(Facts):
     model: str
     revision: str | None
     labels: tuple[str, ...]
-    kind: KindName
-    evidence: Evidence
+    kind: str
+    evidence: Literal["text", "text_b", "both"]
     weights_sha256: str
     examples: tuple[Question, ...]
     seeds: tuple[int, ...]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import faithbench
+from faithbench.core.errors import FaithbenchError
 from faithbench.submissions.sandbox.confine import confine, paths_without
 from tests.support.sandboxed import LIMITS, failure_of, linux, run_confined
 
@@ -160,6 +161,7 @@ def test_code_next_to_the_data_can_be_imported() -> None:
     # Other packages may be where a test may not read, so they are loaded before, and stay loaded.
     before = f"""
 import importlib
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # else numpy starts threads, which cannot be confined
 for name in {modules!r}:
     importlib.import_module(name)
 for name in [name for name in sys.modules if name.startswith("faithbench")]:
@@ -189,6 +191,16 @@ if sys.platform == "linux":
         command, capture_output=True, text=True, check=True, env=environment
     ).stdout.split()
     assert output == (["[]", "1"] if sys.platform == "linux" else ["[]"])
+
+
+@linux
+def test_a_process_with_threads_is_not_confined() -> None:
+    before = """
+import threading, time
+threading.Thread(target=time.sleep, args=(9,), daemon=True).start()
+"""
+    with pytest.raises(FaithbenchError, match="2 threads run already; confine a process before"):
+        run_confined("", before=before)
 
 
 def test_windows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
