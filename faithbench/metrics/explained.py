@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from faithbench.core.types import Example
-from faithbench.metrics.neighbours import Neighbours
+from faithbench.metrics.neighbours import Likeness, Neighbours
 from faithbench.metrics.word_scores import (
     WordScores,
     by_sentence,
@@ -16,8 +16,8 @@ from faithbench.metrics.word_scores import (
     with_mean_share,
 )
 
-FindNeighbours = Callable[[str], Neighbours]
-"""Finds neighbours by likeness: semantic, lexical, or lexical-mean."""
+FindNeighbours = Callable[[Likeness], Neighbours]
+"""Finds the neighbours of all examples, by a likeness."""
 
 Unit = Literal["words", "sentences"]
 

@@ -15,17 +15,18 @@ from numpy.typing import NDArray
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import parse_json, reason, replace_file
 from faithbench.core.types import Example, Floats, Ints
-from faithbench.metrics.ngrams import grams_of
+from faithbench.metrics.ngrams import ngrams_of
 
 Neighbours = tuple[tuple[int, ...], ...]
 """For each example the numbers of its neighbours, nearest first."""
 
-Kind = Literal["semantic", "lexical"]
+Likeness = Literal["semantic", "lexical", "lexical-mean"]
+"""By meaning, by shared words, or by shared words as the code of Situ et al. (2021) averages them."""
 
 COUNT = 3
 VERSION = 1
 _PAIRS = 4_000_000
-"""So many similarities are held at once: 32 MB."""
+"""Similarities that are held at once, at most: 32 MB."""
 
 
 def document(example: Example) -> str:
@@ -48,8 +49,8 @@ def semantic_neighbours(
 
     def within(group: Ints) -> Callable[[int, int], Floats]:
         # Double precision keeps what depends on how a block is cut far below the rounding.
-        own = embeddings[group].astype(np.float64)
-        return lambda start, stop: (own[start:stop] @ own.T).round(6)
+        vectors = embeddings[group].astype(np.float64)
+        return lambda start, stop: (vectors[start:stop] @ vectors.T).round(6)
 
     return _nearest(classes, count, within)
 
@@ -67,10 +68,10 @@ def lexical_neighbours(
             f"asked for neighbours of {len(texts)} texts of {len(classes)} classes; "
             "give one class for each"
         )
-    grams = grams_of(texts)
+    ngrams = ngrams_of(texts)
 
     def within(group: Ints) -> Callable[[int, int], Floats]:
-        pairs = grams.among(group)
+        pairs = ngrams.among(group)
         return lambda start, stop: pairs.block(start, stop, released=released).round(9)
 
     return _nearest(classes, count, within)
@@ -87,7 +88,7 @@ def _nearest(
     groups: dict[Hashable, list[int]] = {}
     for index, name in enumerate(classes):
         groups.setdefault(name, []).append(index)
-    found: list[tuple[int, ...]] = [()] * len(classes)
+    neighbours: list[tuple[int, ...]] = [()] * len(classes)
     for members in groups.values():
         group = np.array(members, dtype=np.int64)
         size = max(1, _PAIRS // len(group))
@@ -95,53 +96,55 @@ def _nearest(
         for start in range(0, len(group), size):
             block = similar(start, start + size)
             rows = np.arange(len(block))
+            # An example is not its own neighbour.
             block[rows, start + rows] = -np.inf
-            best = np.zeros((len(block), min(count, len(group) - 1)), dtype=np.int64)
-            for column in best.T:
-                column[:] = block.argmax(axis=1)  # of equal ones the first
+            nearest = np.zeros((len(block), min(count, len(group) - 1)), dtype=np.int64)
+            # One pass for each neighbour: `argmax` takes the first of equal ones, which sorting
+            # or partitioning by a library does not promise.
+            for column in nearest.T:
+                column[:] = block.argmax(axis=1)
                 block[rows, column] = -np.inf
-            for row, places in enumerate(best):
-                found[members[start + row]] = tuple(group[places].tolist())
-    return tuple(found)
+            for row, indices in enumerate(nearest):
+                neighbours[members[start + row]] = tuple(group[indices].tolist())
+    return tuple(neighbours)
 
 
 @dataclass(frozen=True)
 class NeighbourKey:
-    """Everything that neighbours depend on: what is computed for equal facts is equal.
+    """Everything that neighbours depend on: equal keys have equal neighbours.
 
-    `data` is the checksum of the examples, `encoder` that of the embedding's weights (empty for
+    Its fields and their names are in the names of files: `digest` hashes them. `data` is the checksum of the examples, `encoder` that of the embedding's weights (empty for
     lexical ones); a class is a number or a word.
     """
 
     data: str
     ids: tuple[str, ...]
     classes: tuple[int | str, ...]
-    kind: Kind
+    kind: Literal["semantic", "lexical"]
     encoder: str = ""
     count: int = COUNT
     released: bool = False
 
     @property
     def digest(self) -> str:
-        """The name that these facts go by."""
+        """The name of the file that keeps them, and what it says it is of."""
         text = json.dumps([VERSION, asdict(self)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def kept_neighbours(
-    folder: Path, facts: NeighbourKey, compute: Callable[[], Neighbours]
+    folder: Path, key: NeighbourKey, compute: Callable[[], Neighbours]
 ) -> Neighbours:
-    """Return the neighbours kept in a folder under these facts, or compute and keep them.
+    """Return the neighbours that a folder keeps under a key, or compute and keep them.
 
-    A file that is damaged, or does not fit its facts, is computed again.
+    A file that is damaged, or does not fit its key, is computed again.
     """
-    digest = facts.digest
-    path = folder / f"neighbours-{facts.kind}-{digest[:16]}.json"
-    known = _read(path, facts, digest)
-    if known is not None:
-        return known
-    found = compute()
-    data = json.dumps({"key": digest, "neighbours": found}, separators=(",", ":"))
+    path = folder / f"neighbours-{key.kind}-{key.digest[:16]}.json"
+    kept = _read(path, key)
+    if kept is not None:
+        return kept
+    neighbours = compute()
+    data = json.dumps({"key": key.digest, "neighbours": neighbours}, separators=(",", ":"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(path, f"{data}\n".encode())
@@ -150,28 +153,31 @@ def kept_neighbours(
             f"cannot keep neighbours at {path}: {reason(error)}; "
             "free the place or choose another folder with --results"
         ) from error
-    return found
+    return neighbours
 
 
-def _read(path: Path, facts: NeighbourKey, digest: str) -> Neighbours | None:
+def _read(path: Path, key: NeighbourKey) -> Neighbours | None:
+    """Return what a file keeps under a key; None if there is no file, or it cannot be trusted."""
     try:
         stored = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if not isinstance(stored, dict) or stored.get("key") != digest:
+    # The name holds only a part of the digest.
+    if not isinstance(stored, dict) or stored.get("key") != key.digest:
         return None
-    rows, total = stored.get("neighbours"), len(facts.ids)
+    rows, total = stored.get("neighbours"), len(key.ids)
     if not isinstance(rows, list) or len(rows) != total:
         return None
-    if not all(_fits(row, index, total, facts.count) for index, row in enumerate(rows)):
+    if not all(_fits(row, index, total, key.count) for index, row in enumerate(rows)):
         return None
     return tuple(tuple(row) for row in rows)
 
 
 def _fits(row: object, index: int, total: int, count: int) -> bool:
-    """Say whether a row lists at most `count` other examples, each once."""
+    """Return whether a row lists at most `count` other examples, each once."""
     if not isinstance(row, list) or len(row) > count:
         return False
+    # Not `isinstance`: true and false are whole numbers in Python, but not in a list of indices.
     if not all(type(other) is int and 0 <= other < total for other in row):
         return False
     return len({index, *row}) == len(row) + 1

@@ -42,8 +42,9 @@ def words_of(encoding: Encoding, scores: Floats) -> WordScores:
     example = encoding.example
     of_token = encoding.words[encoding.erasable]
     inside = of_token >= 0
-    read, places = np.unique(of_token[inside], return_inverse=True)
-    sums = np.bincount(places, weights=scores[inside], minlength=len(read))
+    # Words without a token are not in `read`: the sums are numbered like the words that are.
+    read, number = np.unique(of_token[inside], return_inverse=True)
+    sums = np.bincount(number, weights=scores[inside], minlength=len(read))
     first = len(encoding.word_spans) - len(word_spans(example.text_b or ""))
     marked = overlaps(encoding.word_spans, example.rationale or ())
     marked[first:] = False
@@ -75,7 +76,7 @@ def by_sentence(words: WordScores, text: str, text_b: str = "") -> WordScores:
     marked = words.rationale
     return WordScores(
         scores=np.array([words.scores[inside].max() for inside in members], dtype=np.float64),
-        strings=tuple(own[slice(*span)].lower() for own, span in zip(texts, spans, strict=True)),
+        strings=tuple(text[slice(*span)].lower() for text, span in zip(texts, spans, strict=True)),
         spans=spans,
         rationale=None if marked is None else np.array([marked[i].any() for i in members]),
         second=int((read >= len(sentences)).sum()),
@@ -85,8 +86,9 @@ def by_sentence(words: WordScores, text: str, text_b: str = "") -> WordScores:
 def _homes(words: Sequence[Span], sentences: Sequence[Span]) -> Ints:
     """Return for each word the index of the sentence that holds it."""
     starts = np.array([start for start, _ in sentences], dtype=np.int64)
-    own = np.array([start for start, _ in words], dtype=np.int64)
-    return np.searchsorted(starts, own, side="right") - 1
+    word_starts = np.array([start for start, _ in words], dtype=np.int64)
+    # The last sentence that begins at or before the word.
+    return np.searchsorted(starts, word_starts, side="right") - 1
 
 
 def mean_rationale_share(examples: Iterable[WordScores]) -> float | None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
+from faithbench.core.errors import unknown
 from faithbench.core.types import Progress, Target
 from faithbench.data.dataset import Dataset
 from faithbench.data.kinds import KINDS
 from faithbench.metrics.neighbours import (
+    Likeness,
     NeighbourKey,
     Neighbours,
     document,
@@ -23,10 +26,9 @@ from faithbench.models.weights import BASE_NAME
 
 @dataclass
 class Nearest:
-    """Finds the nearest examples with the same predicted class, by kind.
+    """Finds the nearest examples with the same predicted class, by likeness.
 
-    Kinds are semantic, lexical, and lexical-mean, which is what the code of Situ et al. (2021)
-    does. All answers to questions count as one class.
+    All answers to questions count as one class.
     """
 
     data: Dataset
@@ -35,41 +37,43 @@ class Nearest:
     encoder: str | None
     device: str
     progress: Progress
-    _found: dict[str, Neighbours] = field(default_factory=dict)
+    _known: dict[Likeness, Neighbours] = field(default_factory=dict)
 
-    def __call__(self, kind: str) -> Neighbours:
-        """Return, for each example, the places of its neighbours."""
-        if kind not in self._found:
-            self._found[kind] = self._find(kind)
-        return self._found[kind]
+    def __call__(self, likeness: Likeness) -> Neighbours:
+        """Return, for each example, the indices of its neighbours."""
+        if likeness not in get_args(Likeness):  # a plugin's metric may ask for anything
+            raise unknown("likeness of neighbours", likeness, get_args(Likeness))
+        if likeness not in self._known:
+            self._known[likeness] = self._find(likeness)
+        return self._known[likeness]
 
     @property
     def encoder_used(self) -> str | None:
         """The sentence encoder's name, if it was needed, without any folder of this machine."""
-        if "semantic" not in self._found:
+        if "semantic" not in self._known:
             return None
         name = self.encoder or BASE_NAME
         return Path(name).name if Path(name).is_dir() else name
 
-    def _find(self, kind: str) -> Neighbours:
+    def _find(self, likeness: Likeness) -> Neighbours:
         texts = [document(example) for example in self.data.examples]
         task_kind = KINDS[self.data.task.kind]
         classes = [task_kind.neighbour_class(target) for target in self.targets]
-        facts = NeighbourKey(
+        key = NeighbourKey(
             data=self.data.sha256,
             ids=tuple(example.id for example in self.data.examples),
             classes=tuple(classes),
-            kind="semantic" if kind == "semantic" else "lexical",
-            encoder=encoder_sha256(self.encoder) if kind == "semantic" else "",
-            released=kind == "lexical-mean",
+            kind="semantic" if likeness == "semantic" else "lexical",
+            encoder=encoder_sha256(self.encoder) if likeness == "semantic" else "",
+            released=likeness == "lexical-mean",
         )
 
         def compute() -> Neighbours:
-            if kind == "semantic":
+            if likeness == "semantic":
                 vectors = embed(
                     texts, encoder=self.encoder, device=self.device, progress=self.progress
                 )
                 return semantic_neighbours(vectors, classes)
-            return lexical_neighbours(texts, classes, released=facts.released)
+            return lexical_neighbours(texts, classes, released=key.released)
 
-        return kept_neighbours(self.folder / ".neighbours", facts, compute)
+        return kept_neighbours(self.folder / ".neighbours", key, compute)

@@ -19,7 +19,7 @@ from faithbench.metrics.neighbours import (
     semantic_neighbours,
 )
 
-FACTS = NeighbourKey("sum", ("a", "b", "c"), (0, 0, 1), "lexical")
+KEY = NeighbourKey("sum", ("a", "b", "c"), (0, 0, 1), "lexical")
 
 
 def circle(degrees: list[float]) -> np.ndarray:
@@ -108,12 +108,17 @@ def test_what_does_not_fit_is_refused() -> None:
         lexical_neighbours(["a", "b"], [0])
 
 
+def test_files_kept_before_are_still_found() -> None:
+    """Names and order of a key's fields are part of its digest: to change one loses all files."""
+    assert KEY.digest[:16] == "ee731ff6dabd9c6a"
+
+
 def test_neighbours_are_kept(tmp_path: Path) -> None:
-    found = kept_neighbours(tmp_path / "new", FACTS, lambda: ((1,), (0,), ()))
-    again = kept_neighbours(tmp_path / "new", FACTS, lambda: pytest.fail("computed again"))
+    found = kept_neighbours(tmp_path / "new", KEY, lambda: ((1,), (0,), ()))
+    again = kept_neighbours(tmp_path / "new", KEY, lambda: pytest.fail("computed again"))
     assert found == again == ((1,), (0,), ())
     assert [p.name for p in (tmp_path / "new").iterdir()] == [
-        f"neighbours-lexical-{FACTS.digest[:16]}.json"
+        f"neighbours-lexical-{KEY.digest[:16]}.json"
     ]
 
 
@@ -129,9 +134,9 @@ def test_neighbours_are_kept(tmp_path: Path) -> None:
         {"released": True},
     ],
 )
-def test_other_facts_are_another_file(tmp_path: Path, change) -> None:
-    kept_neighbours(tmp_path, FACTS, lambda: ((1,), (0,), ()))
-    found = kept_neighbours(tmp_path, replace(FACTS, **change), lambda: ((), (2,), (1,)))
+def test_another_key_is_another_file(tmp_path: Path, change) -> None:
+    kept_neighbours(tmp_path, KEY, lambda: ((1,), (0,), ()))
+    found = kept_neighbours(tmp_path, replace(KEY, **change), lambda: ((), (2,), (1,)))
     assert found == ((), (2,), (1,))
 
 
@@ -140,24 +145,24 @@ def test_other_facts_are_another_file(tmp_path: Path, change) -> None:
     [
         "",
         "[]",
-        '{"key":"KEY"}',
+        '{"key":"DIGEST"}',
         '{"key":"other","neighbours":[[1],[0],[]]}',
-        '{"key":"KEY","neighbours":[[1],[0]]}',
-        '{"key":"KEY","neighbours":[[1],[0],[3]]}',
-        '{"key":"KEY","neighbours":[[0],[0],[]]}',
-        '{"key":"KEY","neighbours":[[1,1],[0],[]]}',
-        '{"key":"KEY","neighbours":[[1.0],[0],[]]}',
-        '{"key":"KEY","neighbours":[[1],[[0]],[]]}',
-        '{"key":"KEY","neighbours":[[1],[0],[true]]}',
-        '{"key":"KEY","neighbours":[[1],[0],[',
+        '{"key":"DIGEST","neighbours":[[1],[0]]}',
+        '{"key":"DIGEST","neighbours":[[1],[0],[3]]}',
+        '{"key":"DIGEST","neighbours":[[0],[0],[]]}',
+        '{"key":"DIGEST","neighbours":[[1,1],[0],[]]}',
+        '{"key":"DIGEST","neighbours":[[1.0],[0],[]]}',
+        '{"key":"DIGEST","neighbours":[[1],[[0]],[]]}',
+        '{"key":"DIGEST","neighbours":[[1],[0],[true]]}',
+        '{"key":"DIGEST","neighbours":[[1],[0],[',
     ],
 )
 def test_a_damaged_file_is_computed_again(tmp_path: Path, content: str) -> None:
-    kept_neighbours(tmp_path, FACTS, lambda: ((2,), (), ()))
+    kept_neighbours(tmp_path, KEY, lambda: ((2,), (), ()))
     (path,) = tmp_path.iterdir()
-    path.write_text(content.replace("KEY", FACTS.digest))
-    assert kept_neighbours(tmp_path, FACTS, lambda: ((1,), (0,), ())) == ((1,), (0,), ())
-    assert kept_neighbours(tmp_path, FACTS, lambda: pytest.fail("not repaired")) == (
+    path.write_text(content.replace("DIGEST", KEY.digest))
+    assert kept_neighbours(tmp_path, KEY, lambda: ((1,), (0,), ())) == ((1,), (0,), ())
+    assert kept_neighbours(tmp_path, KEY, lambda: pytest.fail("not repaired")) == (
         (1,),
         (0,),
         (),
@@ -167,4 +172,4 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path, content: str) -> None:
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FaithbenchError, match="cannot keep neighbours"):
-        kept_neighbours(tmp_path / "file", FACTS, lambda: ((), (), ()))
+        kept_neighbours(tmp_path / "file", KEY, lambda: ((), (), ()))

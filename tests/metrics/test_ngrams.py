@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from faithbench.metrics.ngrams import Similarity, grams_of, words_in
+from faithbench.metrics.ngrams import Similarity, ngrams_of, words_in
 
 STORED = json.loads(
     (Path(__file__).parents[1] / "reference/golden/metrics/l2e_stability.json").read_text()
@@ -17,7 +17,7 @@ STORED = json.loads(
 
 
 def among(texts: list[str]) -> Similarity:
-    return grams_of(texts).among(np.arange(len(texts)))
+    return ngrams_of(texts).among(np.arange(len(texts)))
 
 
 def plainly(a: str, b: str, released: bool = False) -> float:
@@ -76,7 +76,7 @@ def test_all_pairs_as_a_plain_loop_counts_them(released: bool) -> None:
 
 def test_some_documents_of_many() -> None:
     texts = ["a b c", "x y", "a b", "c a b"]
-    part = grams_of(texts).among(np.array([3, 0])).block(0, 2)
+    part = ngrams_of(texts).among(np.array([3, 0])).block(0, 2)
     assert part[0, 1] == pytest.approx(plainly("c a b", "a b c"))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import load_dataset
 from faithbench.models.weights import BASE_NAME
 from faithbench.run import neighbours as nearest
@@ -59,5 +60,10 @@ def test_a_folder_s_name_is_not_told(near: Any, tmp_path: Path) -> None:
     folder = tmp_path / "private" / "encoder"
     folder.mkdir(parents=True)
     found = near([1, 1, 1, 1], str(folder))
-    found._found["semantic"] = ()
+    found._known["semantic"] = ()
     assert found.encoder_used == "encoder"
+
+
+def test_an_unknown_likeness_is_refused(near: Any) -> None:
+    with pytest.raises(FaithbenchError, match="no likeness of neighbours named 'semantics'; did"):
+        near([1, 1, 1, 1])("semantics")
