@@ -21,7 +21,7 @@ Neighbours = tuple[tuple[int, ...], ...]
 """For each example the numbers of its neighbours, nearest first."""
 
 Likeness = Literal["semantic", "lexical", "lexical-mean"]
-"""By meaning, by shared words, or by shared words as the code of Situ et al. (2021) averages them."""
+"""By meaning, by shared words, or by shared words as the code of Situ et al. (2021) has it."""
 
 COUNT = 3
 VERSION = 1
@@ -113,8 +113,9 @@ def _nearest(
 class NeighbourKey:
     """Everything that neighbours depend on: equal keys have equal neighbours.
 
-    Its fields and their names are in the names of files: `digest` hashes them. `data` is the checksum of the examples, `encoder` that of the embedding's weights (empty for
-    lexical ones); a class is a number or a word.
+    Its fields and their names are in the names of files: `digest` hashes them. `data` is the
+    checksum of the examples, `encoder` that of the embedding's weights (empty for lexical ones);
+    a class is a number or a word.
     """
 
     data: str
