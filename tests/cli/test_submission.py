@@ -47,3 +47,17 @@ def test_nothing_due_is_no_failure(scored: Path, tmp_path: Path, capsys) -> None
     shutil.copytree(scored, tmp_path / "my-w")
     upkeep.regenerate_command(root=tmp_path, task="sst2", limit=N, limits=Limits(), strict=False)
     assert capsys.readouterr().out == "my-w, sst2: up to date\n"
+
+
+def test_a_submission_without_a_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FaithbenchError, match=r"no submission gone in .*submissions; give --root"):
+        upkeep.preview_command(["submissions/gone"], tmp_path / "submissions", Path("board"))
+
+
+def test_removed_submissions_are_left_out_where_asked(tmp_path: Path, capsys) -> None:
+    (tmp_path / "a").mkdir()
+    paths = ["submissions/a/entry.toml\n", "submissions/gone/entry.toml\n"]
+    upkeep.scope_command(paths, tmp_path, existing=True)
+    assert capsys.readouterr().out.split() == [str(tmp_path / "a")]
+    upkeep.scope_command(paths, tmp_path, existing=False)
+    assert capsys.readouterr().out.split() == [str(tmp_path / "a"), str(tmp_path / "gone")]

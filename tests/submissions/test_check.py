@@ -30,7 +30,7 @@ def test_data_that_are_not_here_are_asked_for(copy: Copy, checks: Checks) -> Non
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "said"),
+    ("path", "text", "message"),
     [
         ("scores/agnews.jsonl", "", "is not named in entry.toml"),
         ("explainer.py", "", "explainer.py: file: does not belong to attributions"),
@@ -42,11 +42,13 @@ def test_data_that_are_not_here_are_asked_for(copy: Copy, checks: Checks) -> Non
         ("x.pkl", "", "does not belong there"),
     ],
 )
-def test_stray_files_are_found(copy: Copy, checks: Checks, path: str, text: str, said: str) -> None:
+def test_stray_files_are_found(
+    copy: Copy, checks: Checks, path: str, text: str, message: str
+) -> None:
     folder = copy()
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     (folder / path).write_text(text)
-    assert re.search(said, faults_of(folder, checks))
+    assert re.search(message, faults_of(folder, checks))
 
 
 def test_checking_writes_nothing(copy: Copy, checks: Checks) -> None:

@@ -1,4 +1,4 @@
-"""entry.toml: closed, short, and without characters that nobody sees."""
+"""entry.toml: closed, short, and without invisible characters."""
 
 from __future__ import annotations
 

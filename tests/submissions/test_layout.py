@@ -89,7 +89,7 @@ def test_a_folder_that_is_a_link_or_absent_is_refused(folder: Path, tmp_path: Pa
     with pytest.raises(FaithbenchError, match="is a symbolic link"):
         files_of(tmp_path / "link")
     with pytest.raises(FaithbenchError, match="is not a folder"):
-        files_of(tmp_path / "nobody")
+        files_of(tmp_path / "absent")
 
 
 def test_names_that_differ_in_case_alone_are_refused(folder: Path) -> None:

@@ -28,18 +28,18 @@ from tests.support.submissions import (
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda r: r["tokens"].__setitem__(0, "x"), ".tokens: found"),
         (lambda r: r.update(scores=[1.0] * len(r["scores"])), ".scores: found"),
     ],
 )
 def test_a_row_of_other_scores_is_found(
-    copy: Copy, checks_with_model: Checks, change: Change, said: str
+    copy: Copy, checks_with_model: Checks, change: Change, message: str
 ) -> None:
     folder = copy()
     change_row(folder, change)
-    assert said in faults_of(folder, checks_with_model)
+    assert message in faults_of(folder, checks_with_model)
 
 
 @pytest.mark.parametrize("name", ["auprc", "lodds"])
@@ -54,8 +54,8 @@ def test_a_value_that_adds_up_is_still_measured_again(
         folder, lambda record: record["metrics"].update({name: facts.model_dump(mode="json")})
     )
     assert faults_of(folder, checks) == ""
-    said = faults_of(folder, checks_with_model)
-    assert f"rows[{rows[0].id}].values.{name}: found 0.777, expected" in said
+    message = faults_of(folder, checks_with_model)
+    assert f"rows[{rows[0].id}].values.{name}: found 0.777, expected" in message
 
 
 @pytest.fixture

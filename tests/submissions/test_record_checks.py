@@ -29,7 +29,7 @@ from tests.support.submissions import (
 
 
 @pytest.mark.parametrize(
-    ("part", "key", "value", "said"),
+    ("part", "key", "value", "message"),
     [
         ("task", "name", "agnews", "entry.toml names no scores of agnews"),
         ("task", "name", "../../tasks/sst2.toml", "no task named"),
@@ -63,17 +63,17 @@ from tests.support.submissions import (
     ],
 )
 def test_a_changed_record_is_found(
-    copy: Copy, checks: Checks, part: str, key: str, value: object, said: str
+    copy: Copy, checks: Checks, part: str, key: str, value: object, message: str
 ) -> None:
     folder = copy()
     change_record(folder, lambda record: record[part].update({key: value}))
     found = check_submission(folder, checks).faults
     assert found
-    assert re.search(said, "\n".join(map(str, found)))
+    assert re.search(message, "\n".join(map(str, found)))
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda r: r.update(extra=1), "unknown key 'extra'"),
         (lambda r: r.pop("cost"), "key 'cost'"),
@@ -90,14 +90,14 @@ def test_a_changed_record_is_found(
         (lambda r: r["metrics"]["aopc"].update(ci95=[0.9, 1.0]), "metrics.aopc.ci95"),
     ],
 )
-def test_a_changed_sum_is_found(copy: Copy, checks: Checks, change: Change, said: str) -> None:
+def test_a_changed_sum_is_found(copy: Copy, checks: Checks, change: Change, message: str) -> None:
     folder = copy()
     change_record(folder, change)
-    assert said in faults_of(folder, checks)
+    assert message in faults_of(folder, checks)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda r: r.update(id="other"), "is missing (of 4 examples)"),
         (lambda r: r.update(label=1 - r["label"]), ".label"),
@@ -118,18 +118,18 @@ def test_a_changed_sum_is_found(copy: Copy, checks: Checks, change: Change, said
         (lambda r: r.update(distinct_rows=10**6), "more than were asked for"),
     ],
 )
-def test_a_changed_row_is_found(copy: Copy, checks: Checks, change: Change, said: str) -> None:
+def test_a_changed_row_is_found(copy: Copy, checks: Checks, change: Change, message: str) -> None:
     folder = copy()
     change_row(folder, change)
-    assert said in faults_of(folder, checks)
+    assert message in faults_of(folder, checks)
 
 
 def test_other_files_make_another_record(copy: Copy, checks: Checks) -> None:
     folder = copy()
     path = folder / "scores" / "sst2.jsonl"
     path.write_text(path.read_text().replace("1.0", "2.0"))
-    said = faults_of(folder, checks)
-    assert "explainer.assets: found {'scores/sst2.jsonl'" in said
+    message = faults_of(folder, checks)
+    assert "explainer.assets: found {'scores/sst2.jsonl'" in message
 
 
 def test_a_record_elsewhere_is_found(copy: Copy, checks: Checks) -> None:
@@ -139,10 +139,8 @@ def test_a_record_elsewhere_is_found(copy: Copy, checks: Checks) -> None:
         old.rename(old.with_name(old.name.replace(path.stem, "my-w-00000000")))
     moved = record_of(folder)
     change_record(folder, lambda record: record["rows"].update(file=f"{moved.stem}.rows.jsonl"))
-    said = faults_of(folder, checks)
-    assert (
-        f"path: its content belongs at records/sst2-bundled/{path.parent.name}/{path.name}" in said
-    )
+    expected = f"records/sst2-bundled/{path.parent.name}/{path.name}"
+    assert f"path: its content belongs at {expected}" in faults_of(folder, checks)
 
 
 def test_the_defaults_of_a_run_are_those_of_its_job(

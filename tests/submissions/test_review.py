@@ -1,4 +1,4 @@
-"""A submission beside the board's explainers, in markdown."""
+"""Review of a change: the submissions it touches, and their rows in the board's tables."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.cli.submission_ci import preview_command, scope_command
 from faithbench.core.errors import FaithbenchError
-from faithbench.submissions.review import touched
+from faithbench.submissions.review import preview, touched
 from tests.support.stores import store
 
 UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
-PLACE = "sst2-bundled/tiny-000000"
+RECORDS = "sst2-bundled/tiny-000000"
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a board of one explainer, two submissions, and one without a record."""
     monkeypatch.chdir(tmp_path)
-    store(Path("board") / PLACE, "lime-11111111", {"aopc": UP})
-    store(Path("board") / PLACE, "other-11111111", {"aopc": UP}, task={"split": "dev"})
-    submitted = Path("submissions/my-x/records") / PLACE
+    store(Path("board") / RECORDS, "lime-11111111", {"aopc": UP})
+    store(Path("board") / RECORDS, "other-11111111", {"aopc": UP}, task={"split": "dev"})
+    submitted = Path("submissions/my-x/records") / RECORDS
     store(submitted, "mine-22222222", {"aopc": [v + 0.1 for v in UP]})
-    store(Path("submissions/theirs/records") / PLACE, "theirs-3333333", {"aopc": UP})
+    store(Path("submissions/theirs/records") / RECORDS, "theirs-3333333", {"aopc": UP})
     (tmp_path / "submissions" / "new").mkdir()
     return tmp_path
 
 
-def test_a_submission_has_an_arrow_among_the_others(place: Path, capsys) -> None:
-    preview_command(["submissions/my-x", "submissions/new"], Path("submissions"), Path("board"))
-    lines = capsys.readouterr().out.splitlines()
+def test_a_submission_has_an_arrow_among_the_others(folder: Path) -> None:
+    lines = preview(["my-x", "new"], Path("board"), Path("submissions")).splitlines()
     assert "Submitted: my-x." in lines[2]
     first = [line.split(" | ")[0] for line in lines if line.startswith("| ")]
     assert first[0] == "| explainer" and sorted(first[2:]) == ["| lime", "| theirs", "| → my-x"]
@@ -39,16 +38,10 @@ def test_a_submission_has_an_arrow_among_the_others(place: Path, capsys) -> None
     assert not [line for line in lines if "other" in line]  # another split is another table
 
 
-def test_names_of_strangers_are_escaped(place: Path, capsys) -> None:
-    (place / "submissions" / "my-x").rename(place / "submissions" / "<b>|[a](b)")
-    preview_command(["submissions/<b>|[a](b)"], Path("submissions"), Path("board"))
-    said = capsys.readouterr().out
-    assert r"→ &lt;b&gt;\|\[a\]\(b\)" in said and "<b>" not in said
-
-
-def test_a_submission_that_is_not_there_is_said(place: Path) -> None:
-    with pytest.raises(FaithbenchError, match="no submission gone in submissions"):
-        preview_command(["submissions/gone"], Path("submissions"), Path("board"))
+def test_untrusted_names_are_escaped(folder: Path) -> None:
+    (folder / "submissions" / "my-x").rename(folder / "submissions" / "<b>|[a](b)")
+    text = preview(["<b>|[a](b)"], Path("board"), Path("submissions"))
+    assert r"→ &lt;b&gt;\|\[a\]\(b\)" in text and "<b>" not in text
 
 
 def test_submissions_alone_are_named_once_and_in_order() -> None:
@@ -56,7 +49,7 @@ def test_submissions_alone_are_named_once_and_in_order() -> None:
     assert touched(paths) == ("a", "b")
 
 
-def test_a_change_of_other_files_is_none_of_its_business() -> None:
+def test_a_change_of_other_files_touches_no_submission() -> None:
     assert touched(["README.md", "submissions/.gitkeep", ""]) == ()
 
 
@@ -84,12 +77,3 @@ def test_both_at_once_are_refused(other: str) -> None:
 def test_a_folder_that_cannot_be_a_submission_is_refused() -> None:
     with pytest.raises(FaithbenchError, match="is not allowed"):
         touched(["submissions/$(id)/entry.toml"])
-
-
-def test_removed_submissions_are_left_out_where_asked(tmp_path: Path, capsys) -> None:
-    (tmp_path / "a").mkdir()
-    paths = ["submissions/a/entry.toml\n", "submissions/gone/entry.toml\n"]
-    scope_command(paths, tmp_path, existing=True)
-    assert capsys.readouterr().out.split() == [str(tmp_path / "a")]
-    scope_command(paths, tmp_path, existing=False)
-    assert capsys.readouterr().out.split() == [str(tmp_path / "a"), str(tmp_path / "gone")]

@@ -49,8 +49,8 @@ def test_a_wrong_number_of_scores_is_named(
     tmp_path: Path, encoding, unit: str, wanted: int
 ) -> None:
     write(tmp_path, [{"id": "a", "scores": [1.0]}])
-    said = rf"mini.jsonl, example 'a': 1 scores for {wanted} {unit} that may be erased"
-    with pytest.raises(FaithbenchError, match=said):
+    message = rf"mini.jsonl, example 'a': 1 scores for {wanted} {unit} that may be erased"
+    with pytest.raises(FaithbenchError, match=message):
         aligned_scores(tmp_path, make_task(), unit, [encoding])
 
 

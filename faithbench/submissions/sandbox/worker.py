@@ -113,7 +113,7 @@ def _failure(error: BaseException) -> Failed:
     message = str(error) if ours else f"{type(error).__name__}: {error}"
     # What an explainer's own code raises is wrapped in a sentence that names the example.
     if isinstance(error.__cause__ or error, PermissionError):
-        message += "; an explainer may not start processes, use the network or write elsewhere"
+        message += "; an explainer may not start processes, use the network, or touch other files"
     return Failed(error=message[:2000])
 
 

@@ -112,7 +112,7 @@ def wrapped(cause: Exception) -> FaithbenchError:
         return error
 
 
-HINT = "; an explainer may not start processes, use the network or write elsewhere"
+HINT = "; an explainer may not start processes, use the network, or touch other files"
 
 
 @pytest.mark.parametrize(
