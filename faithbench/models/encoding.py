@@ -155,12 +155,11 @@ def inputs_of(
 
 
 def shortened(model: Model, most: int | None) -> Model:
-    """Cut texts at `most` tokens from now on; None changes nothing."""
+    """Return the model with texts cut at `most` tokens; None leaves it as it is."""
     if most is None:
         return model
     if most > model.max_tokens:
         raise FaithbenchError(
             f"asked for --max-tokens {most}, but the model reads {model.max_tokens}; give fewer"
         )
-    model.tokenizer.model_max_length = most
-    return model
+    return model.with_max_tokens(most)

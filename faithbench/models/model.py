@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,12 @@ class Model:
     def max_tokens(self) -> int:
         """The longest input, special tokens included."""
         return longest_input(self.network.config, self.tokenizer, usual=512)
+
+    def with_max_tokens(self, most: int) -> Model:
+        """Return a model of the same network that reads at most this number of tokens."""
+        tokenizer = copy.copy(self.tokenizer)
+        tokenizer.model_max_length = most
+        return replace(self, tokenizer=tokenizer)
 
     @property
     def public_name(self) -> str:

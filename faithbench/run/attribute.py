@@ -25,18 +25,18 @@ def seed_of(seed: int, example_id: str) -> int:
 
 
 def explain(session: Session, explainer: Explainer, batch: Batch) -> torch.Tensor:
-    """Explain a batch's targets; start and end of an answer are explained apart and added."""
+    """Explain a batch's targets; the scores of an answer's start and end are added."""
     first, *rest = (explainer(session, part) for part in session.per_output(batch))
     return sum(rest, first)
 
 
 @contextmanager
 def naming_failures(name: str, example: Callable[[], str]) -> Iterator[None]:
-    """Turn what an explainer's code raises into one line: explainer, example and error."""
+    """Turn an exception of an explainer into one line: explainer, example and error."""
     try:
         yield
     except (FaithbenchError, torch.OutOfMemoryError):
-        raise  # a sentence already, or answered by a smaller batch
+        raise  # already a sentence, or handled by a smaller batch
     except Exception as error:
         raise FaithbenchError(
             f"explainer {name!r} failed on {example()}: {type(error).__name__}: "
@@ -45,7 +45,7 @@ def naming_failures(name: str, example: Callable[[], str]) -> Iterator[None]:
 
 
 def attribute(session: Session, selected: Selected, batch: Batch) -> list[Attribution]:
-    """Run one explainer on a batch; time it, count its passes and check what it says."""
+    """Run one explainer on a batch; time it, count its passes and check its scores."""
     before, start = session.meter.total, time.perf_counter()
     with naming_failures(selected.name, lambda: _failing_example(session, selected, batch)):
         scores = explain(session, selected.explainer, batch)
@@ -62,8 +62,8 @@ def attribute(session: Session, selected: Selected, batch: Batch) -> list[Attrib
     gaps = gaps_of(selected.explainer, session, batch, scores)
     attributions = []
     for row, encoding in enumerate(batch.encodings):
-        own = table[row, : len(encoding.ids)][encoding.erasable]
-        if not np.isfinite(own).all():
+        evidence_scores = table[row, : len(encoding.ids)][encoding.erasable]
+        if not np.isfinite(evidence_scores).all():
             raise FaithbenchError(
                 f"explainer {selected.name!r} gave a score that is not finite for example "
                 f"{encoding.example.id!r}; scores must be numbers"
@@ -110,10 +110,10 @@ def _fails(session: Session, explainer: Explainer, batch: Batch, rows: range) ->
 
 
 def _target(batch: Batch, row: int) -> Target:
-    found = batch.targets[row].tolist()
-    return found if isinstance(found, int) else (int(found[0]), int(found[1]))
+    target = batch.targets[row].tolist()
+    return target if isinstance(target, int) else (int(target[0]), int(target[1]))
 
 
 def _part(total: int, count: int, row: int) -> int:
-    """Return one of `count` whole parts, as equal as can be, that add up to the total."""
+    """Return the share of a row: whole numbers, as equal as can be, that add up to the total."""
     return total // count + (row < total % count)

@@ -24,11 +24,11 @@ from faithbench.run.measures.rationale_erasure import right_without_rationale, s
 from faithbench.run.score import Bounds, Scored, score
 
 CHUNK_WORK = 6e11
-"""Multiply-adds in a chunk, about: ten seconds of one core."""
+"""Approximate multiply-adds per chunk: ten seconds of one core."""
 ERASED_ROWS = 30
-"""Erased inputs that the metrics of one attribution ask for, about."""
+"""Approximate number of erased inputs that the metrics need per attribution."""
 PERTURBED = 11
-"""Explanations that max_sensitivity takes of an example: ten perturbed, and one as it is."""
+"""Explanations per example that max_sensitivity takes: ten of perturbed inputs, one as it is."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkRows:
-    """What a chunk comes to: each cell's rows with their seconds, and bounds found on the way."""
+    """The results of a chunk: each cell's rows with their seconds, and newly computed bounds."""
 
     rows: tuple[tuple[tuple[ResultRow, float], ...], ...]
     bounds: Mapping[str, Bounds]
@@ -62,10 +62,10 @@ def cut_chunks(
     job: the size of the network, the lengths of the texts, and `costs`, the forward equivalents
     that each cell's explainer takes for an example. It never looks at the clock or at what is
     done, so that a continued run has the same batches as an uninterrupted one, and the same
-    bits. Examples of like length come together, so that little is padded.
+    bits. Examples of similar length share chunks, which keeps padding small.
     """
     probed = probed_ids(job, encodings)
-    # Embeddings are looked up, not multiplied.
+    # One multiply-add per weight and token; embeddings are looked up, not multiplied.
     network = job.model.network
     table = sum(p.numel() for p in network.get_input_embeddings().parameters())
     weights = sum(parameter.numel() for parameter in network.base_model.parameters()) - table
@@ -110,10 +110,10 @@ def compute_chunk(session: Session, job: Job, chunk: Chunk) -> ChunkRows:
     rows = []
     for cell in job.cells:
         once = sensitivity(job, cell, encodings, predicted, chunk.probed)
-        own = [group for group in groups if group.explained.cell is cell]
-        rows.append(tuple(_rows(job, predicted, own, without, once)))
-    found = {key: pair for key, pair in zip(keys, bounds, strict=True) if pair is not None}
-    fresh = {key: pair for key, pair in found.items() if key not in chunk.bounds}
+        of_cell = [group for group in groups if group.explained.cell is cell]
+        rows.append(tuple(_rows(job, predicted, of_cell, without, once)))
+    known = {key: pair for key, pair in zip(keys, bounds, strict=True) if pair is not None}
+    fresh = {key: pair for key, pair in known.items() if key not in chunk.bounds}
     return ChunkRows(tuple(rows), fresh)
 
 
@@ -139,7 +139,7 @@ def _explain(
 ) -> list[_Explained]:
     """Explain examples by each cell and seed, batch after batch, so that cells share passes.
 
-    What a pass keeps grows with the batch: a device without memory for one gets it in halves.
+    A batch that does not fit in the device's memory is halved.
     """
     groups = [_Explained(cell, seed, []) for cell in job.cells for seed in cell.seeds]
     waiting = batches_within(encodings, job.budget)
@@ -184,7 +184,7 @@ def batches_within(encodings: Sequence[Encoding], budget: int) -> list[slice]:
 def batch_of(
     job: Job, encodings: Sequence[Encoding], predicted: Sequence[Prediction], seed: int
 ) -> Batch:
-    """Put what the model reads of some examples into one batch, a row per window."""
+    """Put the windows of some examples into one batch, a row per window."""
     parts, targets, seeds = [], [], []
     for encoding, prediction in zip(encodings, predicted, strict=True):
         for number, part in enumerate(parts_of(encoding)):
@@ -225,7 +225,7 @@ def _rows(
         attributions = [group.explained.attributions[index] for group in groups]
         scored = [group.scored[index] for group in groups]
         encoding = attributions[0].encoding
-        by_seed = {name: [one.values[name] for one in scored] for name in scored[0].values}
+        by_seed = {name: [result.values[name] for result in scored] for name in scored[0].values}
         row = row_of(
             attributions,
             tokens=job.model.tokenizer.convert_ids_to_tokens(
@@ -234,9 +234,9 @@ def _rows(
             right=prediction.right,
             probability=math.exp(prediction.log_probability),
             values=by_seed | {name: [value] for name, value in once[index].items()},
-            rows_asked=sum(one.rows_asked for one in scored),
-            distinct_rows=sum(one.distinct_rows for one in scored),
+            rows_asked=sum(result.rows_asked for result in scored),
+            distinct_rows=sum(result.distinct_rows for result in scored),
             right_without_rationale=without[index],
-            curves=[one.curve for one in scored],
+            curves=[result.curve for result in scored],
         )
         yield row, attributions[0].seconds

@@ -1,4 +1,4 @@
-"""From the rows of a cell to its record: what all examples together say, and what was measured."""
+"""From the rows of a cell to its record: metrics over all examples, timing, and facts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Measured:
-    """All that a record of a cell is made of, still unwritten."""
+    """The contents of a cell's record before it is written."""
 
     rows: tuple[ResultRow, ...]
     timing: TimingFacts
@@ -70,37 +70,41 @@ class Measured:
 def measure(
     session: Session, cell: Cell, file: RowsFile, encodings: Sequence[Encoding], near: Nearest
 ) -> Measured:
-    """Complete the rows by what all examples together say, and measure the explainer's speed."""
+    """Add the metrics that compare examples to the rows, and measure the explainer's speed."""
     rows = [file.done[e.example.id] for e in encodings]
     table = explained_texts(encodings, rows, near)
     values = text_values(text_metrics(cell.job.metrics), table)
-    rows = [add_values(row, own) for row, own in zip(rows, values, strict=True)]
+    rows = [add_values(row, added) for row, added in zip(rows, values, strict=True)]
     seconds = [file.seconds[row.id] for row in rows if row.id in file.seconds]
     return Measured(tuple(rows), _timing(session, cell, encodings, rows, sum(seconds)), table.share)
 
 
 def finish(
-    cell: Cell, file: RowsFile, found: Measured, encodings: Sequence[Encoding], encoder: str | None
+    cell: Cell,
+    file: RowsFile,
+    measured: Measured,
+    encodings: Sequence[Encoding],
+    encoder: str | None,
 ) -> Outcome:
     """Move the rows into place in the examples' order, and write the record last."""
-    digest = file.finish(found.rows)
+    digest = file.finish(measured.rows)
     partial, final = partial_path(cell), cell.folder / f"{cell.stem}.rows.jsonl"
     times_path(partial).replace(times_path(final))
     partial.replace(final)
     record = make_record(
         cell=cell,
-        rows=found.rows,
-        timing=found.timing,
+        rows=measured.rows,
+        timing=measured.timing,
         rows_file=(final.name, digest),
         truncated=sum(e.truncated > 0 for e in encodings),
         threads=torch.get_num_threads(),
         spans=spans_of(cell.job.data, encodings),
-        rationale_share=found.rationale_share,
+        rationale_share=measured.rationale_share,
         encoder=encoder,
     )
     path = cell.folder / f"{cell.stem}.json"
     write(record, path)
-    return Outcome(cell.selected, record, path, found.rows)
+    return Outcome(cell.selected, record, path, measured.rows)
 
 
 def _timing(
@@ -153,8 +157,8 @@ def make_record(
     rationale_share: float | None = None,
     encoder: str | None = None,
 ) -> Record:
-    """Summarise rows and add where they come from."""
-    job, chosen = cell.job, cell.selected
+    """Summarise rows, and add the facts of task, model, explainer and machine."""
+    job, selected = cell.job, cell.selected
     data, model, n = job.data, job.model, len(rows)
     return Record(
         schema=1,
@@ -183,10 +187,10 @@ def make_record(
             precision=job.precision,
         ),
         explainer=ExplainerFacts(
-            name=chosen.name,
-            package=chosen.package,
-            version=chosen.version,
-            settings=dict(chosen.settings),
+            name=selected.name,
+            package=selected.package,
+            version=selected.version,
+            settings=dict(selected.settings),
             assets=cell.assets,
             largest_gap=largest_gap_of(rows),
         ),

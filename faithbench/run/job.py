@@ -1,4 +1,4 @@
-"""What is to be computed: the job of a run, and its cells, each with a name of its own."""
+"""The job of a run and its cells, each with an identity and a file name of its own."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:  # submissions are checked against the defaults of a job witho
 class Job:
     """Everything a run needs: one data set, one model, several explainers and metrics.
 
-    Explainers that draw at random run under `seeds` seeds, from `seed` on. `chunk` is the most
-    examples that are computed together. `encoder` names
-    the sentence encoder for semantic neighbours, if not the one that comes with faithbench.
+    Explainers that draw at random run under `seeds` seeds, from `seed` on. `chunk` is the
+    maximum number of examples that are computed together. `encoder` names the sentence encoder
+    for semantic neighbours, if not the one that comes with faithbench.
     """
 
     data: Dataset
@@ -106,11 +106,11 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """Digest, beside the identity, all that could move a last bit: only that may resume."""
+        """Digest the identity and all that could change a last bit: what a resumed run shares."""
         job = self.job
         return run_key(
             self.identity,
-            labels=[chosen.label for chosen in job.explainers],
+            labels=[selected.label for selected in job.explainers],
             chunk=job.chunk,
             budget=job.budget,
             device=str(job.model.device),

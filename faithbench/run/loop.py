@@ -27,7 +27,7 @@ from faithbench.run.neighbours import Nearest
 
 
 def run(job: Job, progress: Progress, backend: Backend | None = None) -> list[Outcome]:
-    """Compute every cell of a job; what a killed run had finished is kept."""
+    """Compute every cell of a job; rows that a killed run had finished are kept."""
     backend = backend or Serial()
     for folder in {cell.folder for cell in job.cells}:
         check_writable(folder)

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from faithbench.core.shown import Shown
 from faithbench.core.types import Attribution, Encoding, Evidence, Example, Floats
-from faithbench.data.words import word_spans
 from faithbench.explainers.selection import Selected
+from faithbench.metrics.word_scores import words_of
 from faithbench.models.encoding import collate, encode
 from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
@@ -23,7 +23,7 @@ from faithbench.run.heat_map import heat_map, heat_map_html
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Shown):
-    """What the model said, and what spoke for it; `words` come strongest first.
+    """A prediction in words, and the attribution that explains it; strongest words first.
 
     `explainer` is the label of the explainer.
     """
@@ -89,17 +89,12 @@ def explain_text(
 
 
 def word_scores(encoding: Encoding, scores: Floats) -> tuple[tuple[str, float], ...]:
-    """Sum token scores per word (docs/protocol.md, Words), strongest word first."""
-    example = encoding.example
-    first = len(word_spans(example.text))
-    sums: dict[int, float] = {}
-    for word, score in zip(encoding.words[encoding.erasable], scores, strict=True):
-        sums[int(word)] = sums.get(int(word), 0.0) + float(score)
-    named = []
-    for word, score in sums.items():
-        if word < 0:
-            continue
-        text = example.text if word < first else example.text_b or ""
-        start, end = encoding.word_spans[word]
-        named.append((text[start:end], score))
+    """Return each word as it is written and the sum of its tokens, strongest word first."""
+    words, example = words_of(encoding, scores), encoding.example
+    first = len(words.spans) - words.second
+    texts = [example.text] * first + [example.text_b or ""] * words.second
+    named = [
+        (text[slice(*span)], float(score))
+        for text, span, score in zip(texts, words.spans, words.scores, strict=True)
+    ]
     return tuple(sorted(named, key=lambda item: -abs(item[1])))

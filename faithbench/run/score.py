@@ -1,4 +1,4 @@
-"""From attributions to metric values: the rows of all metrics and explainers, run together."""
+"""From attributions to metric values, with the rows of all metrics and explainers in one go."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from faithbench.metrics.registry import CaseMetric
 from faithbench.models.engine import Engine
 from faithbench.models.predictions import evaluate_inputs, gold_tokens
 
-# A metric that stops early asks for so many rows at a time: few are then in vain, and with
-# the other examples of a chunk they still fill a pack.
+# Rows per wave of a metric that may stop early. Small, so that few rows are computed in vain
+# after the metric has what it needs; the waves of all examples of a chunk run together, so
+# they still fill a pack.
 WAVE = 2
 NO_OUTPUTS = Outputs(np.zeros(0), np.zeros(0, dtype=bool))
 
@@ -39,7 +40,7 @@ class Scored:
 
 @dataclass
 class _Request:
-    """The rows one metric wants of one attribution, and the answers so far."""
+    """The rows that one metric plans for one attribution, and the outputs so far."""
 
     owner: int
     metric: CaseMetric
@@ -75,10 +76,10 @@ def score(
     operator: Operator,
     bounds: Sequence[Bounds | None] | None = None,
 ) -> list[Scored]:
-    """Gather the rows of all metrics and attributions, run each distinct one once, score.
+    """Collect the rows of all metrics and attributions, run each distinct row once, and score.
 
-    `log_probability` is that of each full input, `bounds` what metrics that ask for
-    bounds need. Metrics that may stop early ask in waves, all examples side by side.
+    `log_probability` is that of each full input; `bounds` go to metrics that need them.
+    Metrics that may stop early ask in waves, all examples in the same wave.
     """
     cases = [
         case_of(engine.model.kind, attribution, full, None if bounds is None else bounds[i])
@@ -89,13 +90,15 @@ def score(
         for i, case in enumerate(cases)
         for metric in metrics
     ]
+    # Each turn runs one wave: the next rows of every request that is not finished. Requests
+    # without early stopping give all their rows in the first.
     while waiting := [(r, rows) for r in requests if len(rows := r.next_rows())]:
         owners = [attributions[r.owner] for r, rows in waiting for _ in rows]
         keeps = [keep for _, rows in waiting for keep in rows]
         answers = _ask(engine, owners, keeps, operator)
         start = 0
-        for request, own in waiting:
-            end = start + len(own)
+        for request, rows in waiting:
+            end = start + len(rows)
             request.take(Outputs(answers.log_probability[start:end], answers.kept[start:end]))
             start = end
     return [_scored([r for r in requests if r.owner == i]) for i in range(len(cases))]
@@ -106,10 +109,10 @@ def case_of(
 ) -> Case:
     """Return what metrics see of an attribution."""
     encoding = attribution.encoding
-    places = kind.erasable(encoding, attribution.target)
+    positions = kind.erasable(encoding, attribution.target)
     return Case(
-        scores=attribution.every_score[places],
-        positions=places,
+        scores=attribution.every_score[positions],
+        positions=positions,
         log_probability=log_probability,
         every_score=attribution.every_score,
         evidence=np.flatnonzero(encoding.erasable).astype(np.int64),
@@ -121,23 +124,24 @@ def case_of(
 def _ask(
     engine: Engine, owners: Sequence[Attribution], keeps: Sequence[Bools], operator: Operator
 ) -> Outputs:
-    """Run the erased rows; those that several metrics or explainers ask for are made once."""
+    """Run the erased rows; a row that several metrics or explainers ask for is built once."""
     token_id = engine.model.erasure_id(operator)
     index: dict[tuple[int, object, bytes], int] = {}
     inputs: list[tuple[TokenRow, ...]] = []
     firsts: list[Attribution] = []
-    places = []
+    indices = []
     for owner, keep in zip(owners, keeps, strict=True):
+        # All cells explain the same encoding object, so its id stands for the text.
         key = (id(owner.encoding), owner.target, keep.tobytes())
         if key not in index:
             index[key] = len(inputs)
             inputs.append(erased_rows(owner.encoding, keep, operator, token_id))
             firsts.append(owner)
-        places.append(index[key])
-    found = evaluate_inputs(
+        indices.append(index[key])
+    outputs = evaluate_inputs(
         engine, inputs, [o.encoding for o in firsts], [o.target for o in firsts]
     )
-    return Outputs(found.log_probability[places], found.kept[places])
+    return Outputs(outputs.log_probability[indices], outputs.kept[indices])
 
 
 def _scored(requests: Sequence[_Request]) -> Scored:

@@ -110,7 +110,7 @@ def test_the_engine_takes_it(tiny_model, monkeypatch: pytest.MonkeyPatch) -> Non
         engine.log_probabilities([(ids, types)])
     monkeypatch.undo()
     engine = Engine(model)
-    assert engine._lean is not None
+    assert engine._fast is not None
     monkeypatch.setattr(type(model.network), "forward", None)
     assert engine.log_probabilities([(ids, types)]).shape == (1, 2)
 

@@ -23,7 +23,7 @@ class Backend(Protocol):
         ...
 
     def compute(self, session: Session, job: Job, chunks: Sequence[Chunk]) -> Iterator[ChunkRows]:
-        """Yield what each chunk comes to, in the order of the chunks."""
+        """Yield the rows of each chunk, in the order of the chunks."""
         ...
 
 

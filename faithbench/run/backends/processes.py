@@ -33,7 +33,7 @@ class Processes:
     threads: int | None = 1
 
     def compute(self, session: Session, job: Job, chunks: Sequence[Chunk]) -> Iterator[ChunkRows]:
-        """Yield what each chunk comes to, in the order of the chunks, as soon as it is there."""
+        """Yield the rows of each chunk, in the order of the chunks, as soon as they are there."""
         _check_possible(session)
         waiting = deque(range(len(chunks)))
         done: dict[int, ChunkRows] = {}
@@ -53,7 +53,7 @@ class Processes:
                     yield done.pop(following)
                     following += 1
         finally:
-            # A worker may be in the middle of a chunk that nobody will read.
+            # A worker may be in the middle of a chunk whose result is no longer needed.
             for process, connection in workers:
                 connection.close()
                 process.terminate()
@@ -101,11 +101,11 @@ def _work(session: Session, job: Job, chunks: Sequence[Chunk], line: Connection)
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends us
     torch.set_num_threads(1)
-    own = Session(session.model, job.budget)
+    worker_session = Session(session.model, job.budget)
     try:
         while True:
             index = line.recv()
-            line.send((index, _answer(own, job, chunks[index])))
+            line.send((index, _answer(worker_session, job, chunks[index])))
     except (EOFError, OSError):
         return
 

@@ -17,6 +17,6 @@ class Serial:
     threads: int | None = None
 
     def compute(self, session: Session, job: Job, chunks: Sequence[Chunk]) -> Iterator[ChunkRows]:
-        """Yield what each chunk comes to."""
+        """Yield the rows of each chunk."""
         for chunk in chunks:
             yield compute_chunk(session, job, chunk)

@@ -1,4 +1,4 @@
-"""The best and the worst AOPC an input allows: a property of model and input alone."""
+"""The best and worst AOPC that an input allows: a property of model and input alone."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ from faithbench.models.model import Model
 from faithbench.models.predictions import evaluate_inputs
 
 WIDTH = 5
+"""Number of sets that a beam keeps."""
 MOST_UNITS = 40
+"""Longest input, in tokens, that is erased token by token."""
 SPANS = 20
+"""Number of spans that a longer input is erased by."""
 VERSION = 1
+"""Version of the search, part of the key under which bounds are cached."""
 
 
 @dataclass(frozen=True)
 class _State:
-    """Some units erased: the sum of falls at the deciles passed, and the fall now."""
+    """Some units erased: the sum of drops at the deciles passed, and the drop now."""
 
     erased: frozenset[int]
     total: float
@@ -45,12 +49,12 @@ def aopc_bounds(
     erasable tokens are erased by SPANS spans of equal length. The idea is that of normalised
     AOPC (Edin et al., 2025). None where nothing may be erased.
     """
-    places = engine.model.kind.erasable(encoding, prediction.target)
-    if not len(places):
+    positions = engine.model.kind.erasable(encoding, prediction.target)
+    if not len(positions):
         return None
-    units = [places[i : i + 1] for i in range(len(places))]
+    units = [positions[i : i + 1] for i in range(len(positions))]
     if len(units) > MOST_UNITS:
-        units = list(np.array_split(places, SPANS))
+        units = list(np.array_split(positions, SPANS))
     search = _Search(engine, encoding, prediction, operator, units)
     return search.best(-1), search.best(+1)
 
@@ -65,13 +69,16 @@ class _Search:
 
     def best(self, sign: int) -> float:
         """Return the AOPC of the best order found, or of the worst with a sign of -1."""
-        # Of short inputs several deciles erase the same number of units.
+        # AOPC is a mean over deciles. In short inputs several deciles erase the same number of
+        # units, whose drop then counts that many times.
         weights = Counter(top_count(len(self.units), k) for k in DECILES)
         beam = [_State(frozenset(), 0.0, 0.0)]
         for count in range(1, max(weights) + 1):
             parents: dict[frozenset[int], float] = {}
             for state in beam:
                 for unit in set(range(len(self.units))) - state.erased:
+                    # Different orders reach the same set. Its rows, and all rows after it, do
+                    # not depend on the order, so only the best total so far is kept.
                     grown = state.erased | {unit}
                     known = parents.get(grown, state.total)
                     parents[grown] = sign * max(sign * state.total, sign * known)
@@ -80,6 +87,8 @@ class _Search:
                 _State(erased, total + weights[count] * fall, fall)
                 for (erased, total), fall in zip(parents.items(), falls, strict=True)
             ]
+            # Sets are ranked by their total plus the drop now, which says most about the next
+            # deciles; ties go to the set of earlier units, so that every machine agrees.
             grown_states.sort(key=lambda s: (-sign * (s.total + s.fall), sorted(s.erased)))
             beam = grown_states[:WIDTH]
         return float(max(sign * state.total for state in beam) * sign / len(DECILES))

@@ -1,4 +1,4 @@
-"""How far half precision moves what a model says: measured on a sample, kept in the record."""
+"""How far half precision moves a model's probabilities, measured on a sample for the record."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from faithbench.records.schema import PrecisionFacts
 
 HALVES = ("bf16", "fp16")
 SAMPLE = 32
+"""Number of examples compared, at most."""
 
 
 def precision_shift(reference: Model, model: Model, data: Dataset) -> PrecisionFacts:
     """Compare a model with the same weights in float32 on the first examples of the data.
 
-    f is the probability of what the reference predicts on the full input; beside that input,
+    f is the probability of what the reference predicts on the full input; besides that input,
     one with every other token of the evidence masked is compared.
     """
     examples = data.examples[:SAMPLE]
     encodings = [encode(reference, example, data.task.evidence) for example in examples]
-    said = predictions(Engine(reference), encodings)
+    predicted = predictions(Engine(reference), encodings)
     token = reference.erasure_id("mask")
     rows = [[(e.ids, e.types)] for e in encodings]
     for encoding in encodings:
         ids = encoding.ids.copy()
         ids[np.flatnonzero(encoding.erasable)[::2]] = token
         rows.append([(ids, encoding.types)])
-    targets = [p.target for p in said] * 2
+    targets = [p.target for p in predicted] * 2
     exact = evaluate_inputs(Engine(reference), rows, encodings * 2, targets)
-    found = evaluate_inputs(Engine(model), rows, encodings * 2, targets)
-    moved = abs(found.probability - exact.probability)
+    halved = evaluate_inputs(Engine(model), rows, encodings * 2, targets)
+    moved = abs(halved.probability - exact.probability)
     return PrecisionFacts(
         inputs=len(rows),
         largest_shift=round(float(moved.max()), 6),
         mean_shift=round(float(moved.mean()), 6),
-        changed_predictions=int((found.kept != exact.kept).sum()),
+        changed_predictions=int((halved.kept != exact.kept).sum()),
     )

@@ -1,4 +1,4 @@
-"""What the network is asked beside erasure: how steady explainers are, and what rationales hold."""
+"""Measurements that need the network but are not erasure metrics, per example of a chunk."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def sensitivity(
     job: Job,
     cell: Cell,
     encodings: Sequence[Encoding],
-    said: Sequence[Prediction],
+    predicted: Sequence[Prediction],
     probed: frozenset[str],
 ) -> list[dict[str, float | None]]:
     """Return max_sensitivity of the sampled examples, if it is wanted; None for the others.
 
     A text read in windows has that of the most sensitive one. Scores that are only read back
-    have none: nobody is there to explain a changed input.
+    have none: a changed input cannot be explained.
     """
     metric = wanted(largest_change, job.metrics)
     if metric is None:
         return [{}] * len(encodings)
-    found: list[dict[str, float | None]] = []
-    for encoding, prediction in zip(encodings, said, strict=True):
+    values: list[dict[str, float | None]] = []
+    for encoding, prediction in zip(encodings, predicted, strict=True):
         value: float | None = None
         if encoding.example.id in probed and not cell.selected.replayed:
             value = _sensitivity(job, cell, encoding, prediction.target)
-        found.append({metric.name: value})
-    return found
+        values.append({metric.name: value})
+    return values
 
 
 def _sensitivity(job: Job, cell: Cell, encoding: Encoding, target: Target) -> float | None:
@@ -56,7 +56,7 @@ def _sensitivity(job: Job, cell: Cell, encoding: Encoding, target: Target) -> fl
 def right_without_rationale(
     job: Job, engine: Engine, encodings: Sequence[Encoding]
 ) -> list[bool | None]:
-    """Say whether the label is found with the rationale's tokens erased, if that is wanted."""
+    """Return whether the label is found with the rationale's tokens erased, if that is wanted."""
     if wanted(tpr_drop, job.metrics) is None:
         return [None] * len(encodings)
     return labels_without_rationale(engine, encodings, job.operator)
@@ -65,7 +65,7 @@ def right_without_rationale(
 def labels_without_rationale(
     engine: Engine, encodings: Sequence[Encoding], operator: Operator
 ) -> list[bool | None]:
-    """Erase rationales, and say whether a classifier still finds the labels.
+    """Erase rationales, and return whether a classifier still finds the labels.
 
     None for an example of whose rationale the model reads nothing.
     """
@@ -76,11 +76,11 @@ def labels_without_rationale(
         for i, keep in enumerate(kept)
         if keep is not None
     }
-    found: list[bool | None] = [None] * len(encodings)
+    results: list[bool | None] = [None] * len(encodings)
     if rows:
         examples = [encodings[i].example for i in rows]
         right = engine.model.kind.finds_labels(engine, list(rows.values()), examples)
         if right is not None:
             for i, is_right in zip(rows, right, strict=True):
-                found[i] = is_right
-    return found
+                results[i] = is_right
+    return results

@@ -56,7 +56,7 @@ def max_sensitivity(
         )
     grown, ids = perturbed_words(model, batch, radius, samples)
     asked = _Asked(Session(grown), ids, explainer, batch)
-    found = sensitivity_max(
+    changes = sensitivity_max(
         asked.scores,
         batch.ids,
         perturb_func=asked.perturb,
@@ -65,7 +65,7 @@ def max_sensitivity(
     )
     values = [
         float(value) if scored else None
-        for value, scored in zip(found, asked.scored or (), strict=True)
+        for value, scored in zip(changes, asked.scored or (), strict=True)
     ]
     if not all(value is None or math.isfinite(value) for value in values):
         raise FaithbenchError(
@@ -77,8 +77,8 @@ def max_sensitivity(
 
 def draw_perturbations(seed: int, samples: int, tokens: int, width: int) -> torch.Tensor:
     """Draw [samples, tokens, width] numbers from -1 to 1, the same on every machine."""
-    own = int.from_bytes(hashlib.sha256(f"sensitivity:{seed}".encode()).digest()[:7])
-    draw = torch.Generator("cpu").manual_seed(own)
+    stream = int.from_bytes(hashlib.sha256(f"sensitivity:{seed}".encode()).digest()[:7])
+    draw = torch.Generator("cpu").manual_seed(stream)
     shape = (samples, tokens, width)
     return 2 * torch.rand(shape, generator=draw, dtype=torch.float32, device="cpu") - 1
 
@@ -97,15 +97,20 @@ def perturbed_words(
     added, originals = [table], [np.arange(len(table))]
     size = len(table)
     for row, (encoding, seed) in enumerate(zip(batch.encodings, batch.seeds, strict=True)):
-        places = np.flatnonzero(~np.isin(encoding.ids, kept))
-        words, which = np.unique(encoding.ids[places], return_inverse=True)
+        positions = np.flatnonzero(~np.isin(encoding.ids, kept))
+        words, which = np.unique(encoding.ids[positions], return_inverse=True)
         noise = draw_perturbations(seed, samples, len(words), table.shape[1]).to(table)
-        own = table[torch.tensor(words, device=table.device)]
-        added.append((own + radius * noise).flatten(0, 1))
+        embeddings = table[torch.tensor(words, device=table.device)]
+        added.append((embeddings + radius * noise).flatten(0, 1))
         originals.append(np.tile(words, samples))
+        # Id of word w of sample s: this example's block starts at `size`, one run of words per
+        # sample, in the order in which their embeddings are added to the table.
         new = size + len(words) * np.arange(samples)[:, None] + which[None, :]
-        ids[:, row, torch.tensor(places, device=ids.device)] = torch.tensor(new, device=ids.device)
+        ids[:, row, torch.tensor(positions, device=ids.device)] = torch.tensor(
+            new, device=ids.device
+        )
         size += samples * len(words)
+    # A deep copy that finds a parameter in its memo takes it as it is: all weights are shared.
     shared: dict[int, Any] = {id(p): p for p in model.network.parameters()}
     network = copy.deepcopy(model.network, shared)
     _embedding(network).weight = torch.nn.Parameter(torch.cat(added), requires_grad=False)
@@ -135,9 +140,9 @@ class _Asked:
         ids = inputs[0] if isinstance(inputs, tuple) else inputs
         part = _with_ids(self.batch, ids)
         with torch.enable_grad():  # captum calls without
-            found = explain(self.session, self.explainer, part).detach().double()
+            scores_of_all = explain(self.session, self.explainer, part).detach().double()
         self.session.drop_passes()
-        known = found.masked_fill(~part.erasable.to(found.device), 0)
+        known = scores_of_all.masked_fill(~part.erasable.to(scores_of_all.device), 0)
         if self.scored is None:  # captum begins with the input as it is
             self.scored = (known != 0).any(dim=1).tolist()
         return (known,)  # a bare tensor would be read as a tuple of its rows
@@ -180,5 +185,5 @@ def _speller(tokenizer: PreTrainedTokenizerBase, originals: Ints) -> PreTrainedT
     for name in ("convert_ids_to_tokens", "decode"):
         spell = getattr(tokenizer, name)
         setattr(speller, name, lambda ids, *a, spell=spell, **k: spell(back(ids), *a, **k))
-    found: PreTrainedTokenizerBase = speller
-    return found
+    result: PreTrainedTokenizerBase = speller
+    return result

@@ -61,9 +61,9 @@ def measure_alone(
         for encoding, target in zip(encodings, targets, strict=True)
     ]
     calls[0]()  # first calls build copies and kernels
-    found = [with_peak(call, session.model.device) for call in calls]
-    peaks = [peak for _, peak in found if peak is not None]
-    return Alone(tuple(seconds for seconds, _ in found), max(peaks, default=None))
+    measurements = [with_peak(call, session.model.device) for call in calls]
+    peaks = [peak for _, peak in measurements if peak is not None]
+    return Alone(tuple(seconds for seconds, _ in measurements), max(peaks, default=None))
 
 
 def _timed(
