@@ -1,3 +1,9 @@
-"""The terminal: parse, call, print."""
+"""The terminal: parse options, call one function of another room, print the result.
 
-from faithbench.cli.app import main as main
+`main` runs the command `faithbench`. Each module has the functions of one or more commands, whose
+parameters are the options; they import what is heavy themselves, so that help comes at once.
+"""
+
+from faithbench.cli.app import main
+
+__all__ = ["main"]

@@ -26,7 +26,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,  # panels leave 23 of 80 columns for the text, and load all of rich
 )
 for command in (run, compare, explain, train, heads, doctor):
     app.command()(command)

@@ -34,7 +34,9 @@ _TEST_NAMES = {"signed-rank": "Wilcoxon signed-rank", "McNemar": "exact McNemar 
 def compare(
     explainers: Annotated[
         list[str],
-        typer.Argument(help="Two or more explainers, named as in `run`, or files of records."),
+        typer.Argument(
+            metavar="EXPLAINER", help="Two or more, named as in `run`, or files of records."
+        ),
     ],
     task: TaskName,
     results: Results = Path("results"),
@@ -43,11 +45,15 @@ def compare(
         typer.Option(
             "--metric",
             "--metrics",
-            help="Names or families, separated by commas; the first one's examples are shown.",
+            metavar="NAMES",
+            help="Metrics or families, separated by commas.",
         ),
     ] = "all",
 ) -> None:
-    """Test recorded explainers against each other, and show where they differ most."""
+    """Test recorded explainers against each other.
+
+    Also shows the examples on which they differ most in the first of the metrics.
+    """
     from faithbench.data.tasks import load_task
     from faithbench.records.comparison import chosen_metrics, most_different
     from faithbench.records.comparison import compare as compare_values

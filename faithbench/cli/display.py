@@ -33,7 +33,7 @@ def progress_on(console: Console, first: str = "starting") -> Iterator[Progress]
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with ProgressBars(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
-        waiting = bars.add_task(first, total=None)
+        waiting = bars.add_task(first, total=None)  # no total: the bar moves to and fro
         known: dict[str, TaskID] = {}
 
         def report(what: str, done: int, total: int) -> None:

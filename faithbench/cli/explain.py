@@ -8,27 +8,24 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from faithbench.cli.options import Device, ModelName, PluginFiles, TaskName
+from faithbench.cli.options import Device, Explainers, ModelName, PluginFiles, TaskName
 from faithbench.core.errors import FaithbenchError
 
 
 def explain(
-    text: Annotated[str, typer.Option("--text", help="The text to explain.")],
+    text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Text to explain.")],
     text_b: Annotated[
-        str | None, typer.Option("--text-b", help="The second text of a pair, or the question.")
+        str | None,
+        typer.Option("--text-b", metavar="TEXT", help="Second text of a pair, or the question."),
     ] = None,
-    explainer: Annotated[
-        str,
-        typer.Option(
-            "--explainer", "-e", help="Explainers as name[:key=value,...], separated by commas."
-        ),
-    ] = "lrp-mask",
+    explainer: Explainers = "lrp-mask",
     task: TaskName = "sst2",
     model: ModelName = None,
     device: Device = "auto",
-    seed: Annotated[int, typer.Option(help="Seed of random explainers.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of random explainers.")] = 0,
     html: Annotated[
-        Path | None, typer.Option("--html", help="Also write the heat maps to this HTML file.")
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write the heat maps as an HTML page."),
     ] = None,
     plugin: PluginFiles = None,
 ) -> None:

@@ -17,26 +17,33 @@ leaderboard_app = typer.Typer(
     no_args_is_help=True,
 )
 
-Records = Annotated[Path, typer.Option(help="Folder of the published records.")]
-Submissions = Annotated[Path, typer.Option(help="Folder of the submissions, with their records.")]
-Out = Annotated[Path, typer.Option(help="Folder of the leaderboard's files.")]
+Records = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the published records.")]
+Submissions = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Folder of the submissions, with their records.")
+]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the leaderboard's files.")]
 
 
 @leaderboard_app.command("run")
 def run_leaderboard(
-    plan: Annotated[Path, typer.Option(help="File that lists the runs of the leaderboard.")] = Path(
-        "leaderboard/plan.toml"
-    ),
+    plan: Annotated[
+        Path, typer.Option(metavar="FILE", help="File that lists the runs of the leaderboard.")
+    ] = Path("leaderboard/plan.toml"),
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help="Name of one run of the plan; can be repeated."),
+        typer.Option(
+            "--only", metavar="NAME", help="Name of one run of the plan; can be repeated."
+        ),
     ] = None,
     data: DataFolder = None,
     jobs: Jobs = None,
     results: Results = Path("results/leaderboard"),
     records: Records = Path("leaderboard/records"),
 ) -> None:
-    """Run what the plan lists and is not published yet; a killed run continues."""
+    """Run what the plan lists and is not published yet.
+
+    A run that was stopped continues where it was.
+    """
     from faithbench.cli.display import progress_on
     from faithbench.leaderboard.plan import read_plan, run_plan
 
@@ -61,7 +68,10 @@ def build_leaderboard(
     submissions: Submissions = Path("submissions"),
     out: Out = Path("leaderboard"),
 ) -> None:
-    """Build all files of the leaderboard; the same records give the same bytes."""
+    """Build all files of the leaderboard.
+
+    The same records give the same bytes.
+    """
     from faithbench.leaderboard.build import build_files, write_files
     from faithbench.leaderboard.pages.formatting import counted
 
@@ -80,7 +90,7 @@ def check_leaderboard(
     submissions: Submissions = Path("submissions"),
     out: Out = Path("leaderboard"),
 ) -> None:
-    """Fail if the leaderboard's files differ from what a build would write."""
+    """Fail if the files differ from what a build would write."""
     from faithbench.leaderboard.build import build_files, differences
     from faithbench.leaderboard.pages.formatting import counted
 
@@ -102,10 +112,13 @@ def publish_records(
     results: Results = Path("results"),
     records: Records = Path("leaderboard/records"),
     attributions: Annotated[
-        int, typer.Option(min=0, help="Examples per record that keep tokens and scores, at most.")
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Keep tokens and scores of at most N examples per record."
+        ),
     ] = 40,
 ) -> None:
-    """Copy the finished records of a results folder to the leaderboard, trimmed and packed."""
+    """Copy finished records to the leaderboard, trimmed and packed."""
     from faithbench.leaderboard.publish import publish_results
 
     published = publish_results(results, records, attributions)

@@ -37,7 +37,7 @@ _EXTRAS = {
 
 @list_app.command("tasks")
 def list_tasks(data: DataFolder = None) -> None:
-    """List tasks: kind, classes, size, rationales, and the sources that have them."""
+    """List tasks: kind, classes, size, rationales and sources."""
     Console(highlight=False).print(_tasks_table(data))
 
 
@@ -70,7 +70,7 @@ def _size(task: Task) -> str:
 
 @list_app.command("explainers")
 def list_explainers() -> None:
-    """List explainers by family: those of faithbench, installed plugins, and captum's."""
+    """List explainers by family, with installed plugins."""
     from faithbench.explainers.registry import EXPLAINERS, installed_plugins
 
     table = Table(title="explainers")
@@ -96,7 +96,10 @@ def _plugin_summary(plugin: Plugin) -> str:
 
 @list_app.command("metrics")
 def list_metrics(plugin: PluginFiles = None) -> None:
-    """List metrics by family: direction, range and meaning; plugins come last."""
+    """List metrics by family: direction, range and meaning.
+
+    Metrics of installed packages come last.
+    """
     from faithbench.metrics.registry import (
         FAMILIES,
         METRICS,
@@ -142,18 +145,18 @@ def _metric_texts(metric: Metric, note: str) -> tuple[Text, str, str, Text]:
 
 @show_app.command("task")
 def show_task(
-    name: Annotated[str, typer.Argument(help="Name of a task, or a .toml file.")],
+    name: Annotated[str, typer.Argument(metavar="TASK", help="Name of a task, or a .toml file.")],
     data: DataFolder = None,
     source: Source = "auto",
 ) -> None:
-    """Show what a task is, where its data come from, and three of its rows."""
+    """Show what a task is, its sources, and three of its rows."""
     from faithbench.cli.task_card import print_card
 
     print_card(name, data, source)
 
 
 def doctor(data: DataFolder = None) -> None:
-    """Show what this machine has: device, versions, extras, and the data it can read."""
+    """Show what this machine has: device, versions, extras, data."""
     console = Console(markup=False)  # or "faithbench[heads]" would lose its brackets
     with console.status("looking at this machine"):
         import torch
@@ -173,7 +176,7 @@ def doctor(data: DataFolder = None) -> None:
     console.print(table)
     console.print(tasks)
     for line in (*_obstacles(data), *_confinement()):
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, highlight=False)
 
 
 def _version(package: str) -> str:

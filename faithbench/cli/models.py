@@ -19,58 +19,82 @@ if TYPE_CHECKING:
 def train(
     task: TaskName,
     out: Annotated[
-        Path | None, typer.Option(help="New folder for the model (default: models/<task>).")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="New folder for the model (default: models/<task>)."),
     ] = None,
     base: Annotated[
         str | None,
-        typer.Option(help="Encoder to start from: a folder, or a name on the hub."),
+        typer.Option(
+            metavar="MODEL", help="Encoder to start from: a folder, or a name on the hub."
+        ),
     ] = None,
     lora: Annotated[
         bool, typer.Option("--lora/--full", help="Train a small adapter, or all weights.")
     ] = True,
-    seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the training.")] = 0,
     data: DataFolder = None,
     source: Source = "auto",
     device: Device = "auto",
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs, at most.")] = 4,
+    epochs: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Train for at most N epochs.")
+    ] = 4,
     patience: Annotated[
-        int, typer.Option(min=1, help="Stop after N epochs without a better validation score.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Stop after N epochs without a better validation score."
+        ),
     ] = 2,
     learning_rate: Annotated[
-        float | None, typer.Option(help="Highest learning rate (default: 1e-3; 5e-5 with --full).")
+        float | None,
+        typer.Option(metavar="X", help="Highest learning rate (default: 1e-3; 5e-5 with --full)."),
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Rows per step.")] = 32,
-    rank: Annotated[int, typer.Option(min=1, help="Rank of the LoRA adapter.")] = 16,
-    dropout: Annotated[float, typer.Option(min=0, max=1, help="Dropout of the adapter.")] = 0.1,
+    batch_size: Annotated[int, typer.Option(metavar="N", min=1, help="Rows per step.")] = 32,
+    rank: Annotated[int, typer.Option(metavar="N", min=1, help="Rank of the LoRA adapter.")] = 16,
+    dropout: Annotated[
+        float, typer.Option(metavar="X", min=0, max=1, help="Dropout of the adapter.")
+    ] = 0.1,
     encoder_dropout: Annotated[
-        float, typer.Option(min=0, max=1, help="Dropout of the encoder; 0 is faster.")
+        float, typer.Option(metavar="X", min=0, max=1, help="Dropout of the encoder; 0 is faster.")
     ] = 0.1,
     max_tokens: Annotated[
-        int | None, typer.Option(min=8, help="Cut training and validation texts at N tokens.")
+        int | None,
+        typer.Option(metavar="N", min=8, help="Cut training and validation texts at N tokens."),
     ] = None,
     excerpts: Annotated[
         str,
         typer.Option(
-            help="Also train on rationale excerpts with N sentences of context (e.g. 0,2)."
+            metavar="N,...",
+            help="Also train on rationale excerpts with N sentences of context (e.g. 0,2).",
         ),
     ] = "",
     excerpts_alone: Annotated[
         bool, typer.Option("--excerpts-alone", help="Train on excerpts only, not on documents.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Training rows, at most.")] = None,
-    dev_limit: Annotated[
-        int | None, typer.Option(min=1, help="Validation rows for model selection, at most.")
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Use at most N training rows.")
     ] = None,
-    test_limit: Annotated[int | None, typer.Option(min=1, help="Test rows, at most.")] = None,
+    dev_limit: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Use at most N validation rows for model selection."),
+    ] = None,
+    test_limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Use at most N test rows.")
+    ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="Validation metric for early stopping (default: the task's usual one)."),
+        typer.Option(
+            metavar="NAME",
+            help="Validation metric for early stopping (default: the task's usual one).",
+        ),
     ] = None,
     objective: Annotated[
         str, typer.Option(help="Loss to minimise, as name or name:key=value.")
     ] = "cross-entropy",
 ) -> None:
-    """Fine-tune an encoder on a task; a killed training continues."""
+    """Fine-tune an encoder on a task.
+
+    A training that was stopped continues at its last checkpoint.
+    """
     from faithbench.cli.display import progress_on
     from faithbench.core.files import check_writable
     from faithbench.data.tasks import load_task
@@ -127,21 +151,28 @@ def heads(
     data: DataFolder = None,
     source: Source = "auto",
     sentences: Annotated[
-        int, typer.Option(min=1, help="Training sentences to parse, at most.")
+        int, typer.Option(metavar="N", min=1, help="Parse at most N training sentences.")
     ] = 1000,
     examples: Annotated[
-        int, typer.Option(min=1, help="Validation examples to calibrate on, at most.")
+        int, typer.Option(metavar="N", min=1, help="Calibrate on at most N validation examples.")
     ] = 100,
-    max_tokens: Annotated[int | None, typer.Option(min=8, help="Cut texts at N tokens.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=8, help="Cut texts at N tokens.")
+    ] = None,
     coarse: Annotated[
         bool, typer.Option("--coarse", help="Try only every third threshold, for long texts.")
     ] = False,
     device: Device = "auto",
     out: Annotated[
-        Path | None, typer.Option(help="File to write (default: where lrp-mask looks for it).")
+        Path | None,
+        typer.Option(metavar="FILE", help="File to write (default: where lrp-mask looks for it)."),
     ] = None,
 ) -> None:
-    """Find a model's syntactic and positional heads, and calibrate lrp-mask on them."""
+    """Find the attention heads that lrp-mask follows.
+
+    Measures which heads are syntactic or positional on training sentences, and calibrates the
+    thresholds that select them on validation examples.
+    """
     from faithbench.cli.display import progress_on
     from faithbench.data.tasks import load_task
 

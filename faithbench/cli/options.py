@@ -12,43 +12,68 @@ from faithbench.core.errors import Interrupted
 from faithbench.data.sources import built_in_sources
 
 TaskName = Annotated[
-    str, typer.Option("--task", "-t", help="Name of a task, or a .toml file that describes one.")
+    str,
+    typer.Option(
+        "--task", "-t", metavar="TASK", help="Name of a task, or a .toml file that describes one."
+    ),
 ]
 ModelName = Annotated[
     str | None,
     typer.Option(
         "--model",
         "-m",
+        metavar="MODEL",
         help="bundled:<task>, a folder, or a name on the hub (default: the task's own).",
     ),
 ]
 DataFolder = Annotated[
     Path | None,
     typer.Option(
-        "--data", envvar="FAITHBENCH_DATA", help="Folder that holds <task>/<split>.jsonl.gz."
+        "--data",
+        metavar="FOLDER",
+        envvar="FAITHBENCH_DATA",
+        help="Folder that holds <task>/<split>.jsonl.gz.",
     ),
 ]
 Source = Annotated[
-    str, typer.Option(help=f"Where the data come from: auto, {', '.join(built_in_sources())}.")
+    str,
+    typer.Option(
+        metavar="SOURCE",
+        help=f"Where the data come from: auto, {', '.join(built_in_sources())}.",
+    ),
 ]
-Split = Annotated[str, typer.Option(help="Split of the data: train, dev or test.")]
-Device = Annotated[str, typer.Option(help="Device to compute on: auto, cpu, cuda or mps.")]
+Split = Annotated[str, typer.Option(metavar="SPLIT", help="train, dev or test.")]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or mps.")]
+Explainers = Annotated[
+    str,
+    typer.Option(
+        "--explainer",
+        "-e",
+        metavar="NAMES",
+        help="Explainers as name[:key=value,...], separated by commas.",
+    ),
+]
 PluginFiles = Annotated[
     list[Path] | None,
-    typer.Option("--plugin", help="Python file of explainers or metrics; can be repeated."),
+    typer.Option(
+        "--plugin",
+        metavar="FILE",
+        help="Python file of explainers or metrics; can be repeated.",
+    ),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Explain at most N examples.")]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Explain at most N examples.")]
 Jobs = Annotated[
     int | None,
     typer.Option(
         "--jobs",
         "-j",
         min=1,
-        help="Processes to spread the work over, each with one thread (default: one process "
-        "that uses all of torch's threads).",
+        metavar="N",
+        help="Spread the work over N processes with one thread each (default: one process "
+        "with all threads).",
     ),
 ]
-Results = Annotated[Path, typer.Option(help="Folder of the records.")]
+Results = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the records.")]
 
 _ROWS_KEPT = "finished examples are kept; the same command continues after them"
 _KEPT = {

@@ -15,6 +15,7 @@ from rich.text import Text
 from faithbench.cli.options import (
     DataFolder,
     Device,
+    Explainers,
     Jobs,
     Limit,
     ModelName,
@@ -34,12 +35,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    explainer: Annotated[
-        str,
-        typer.Option(
-            "--explainer", "-e", help="Explainers as name[:key=value,...], separated by commas."
-        ),
-    ],
+    explainer: Explainers,
     task: TaskName,
     model: ModelName = None,
     data: DataFolder = None,
@@ -48,26 +44,42 @@ def run(
     limit: Limit = None,
     metrics: Annotated[
         str,
-        typer.Option(help="Names or families, separated by commas; -name leaves one out."),
+        typer.Option(
+            metavar="NAMES", help="Metrics or families, separated by commas; -name leaves one out."
+        ),
     ] = "all",
-    operator: Annotated[str, typer.Option(help="How to erase: mask, delete or pad.")] = "mask",
+    operator: Annotated[
+        str, typer.Option(metavar="OPERATOR", help="How to erase: mask, delete or pad.")
+    ] = "mask",
     device: Device = "auto",
     dtype: Annotated[
-        str, typer.Option(help="Precision of the model: float32, float64, bf16 or fp16.")
+        str,
+        typer.Option(
+            metavar="DTYPE", help="Precision of the model: float32, float64, bf16 or fp16."
+        ),
     ] = "float32",
-    seed: Annotated[int, typer.Option(help="First seed of random explainers.")] = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds of random explainers.")] = 3,
+    seed: Annotated[int, typer.Option(metavar="N", help="First seed of random explainers.")] = 0,
+    seeds: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of seeds of random explainers.")
+    ] = 3,
     encoder: Annotated[
         str | None,
-        typer.Option(help="Sentence encoder for nearest neighbours: a folder, or a hub name."),
+        typer.Option(
+            metavar="MODEL", help="Sentence encoder for neighbours: a folder, or a hub name."
+        ),
     ] = None,
     no_human: Annotated[
         bool,
         typer.Option("--no-human", help="Do not score human rationales next to the explainers."),
     ] = False,
-    batch: Annotated[int, typer.Option(min=1, help="Examples explained at a time, at most.")] = 16,
+    batch: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Explain at most N examples at a time.")
+    ] = 16,
     long: Annotated[
-        str, typer.Option(help="What to do with texts too long for the model: truncate or window.")
+        str,
+        typer.Option(
+            metavar="WAY", help="How to read texts that are too long: truncate or window."
+        ),
     ] = "truncate",
     jobs: Jobs = None,
     results: Results = Path("results"),
@@ -77,7 +89,10 @@ def run(
     ] = False,
     plugin: PluginFiles = None,
 ) -> None:
-    """Explain a task's examples, score the explanations, and write a record."""
+    """Explain and score a task's examples, and write a record.
+
+    A run that was stopped continues where it was.
+    """
     from faithbench.api import evaluate
     from faithbench.cli.display import progress_on
 

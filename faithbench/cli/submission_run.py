@@ -1,76 +1,85 @@
-"""What `faithbench submission` does once its options are parsed."""
+"""The commands that measure submissions: `submission run`, `score` and `regenerate`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
-from faithbench.cli.display import progress_on
+from faithbench.cli.options import DataFolder, Limit, ModelName, Source, Split, TaskName
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.text import readable
-from faithbench.data.dataset import load_dataset
-from faithbench.run.tables import caption, results_tables
-from faithbench.submissions.entry import Entry, read_entry
-from faithbench.submissions.layout import files_of
-from faithbench.submissions.rules import known_task
-from faithbench.submissions.sandbox.confine import Limits
-from faithbench.submissions.sandbox.messages import Confined
-from faithbench.submissions.score_files import read_scores, score_file
 
 if TYPE_CHECKING:
     from faithbench.run.finish import Outcome
+    from faithbench.submissions.entry import Entry
+    from faithbench.submissions.sandbox.messages import Confined
+    from faithbench.submissions.status import NeededRecord
+
+Folders = Annotated[
+    list[str], typer.Argument(help="Folders of submissions, or all.", metavar="FOLDER|all")
+]
+Root = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of all submissions.")]
+Seconds = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Stop each submission after N seconds.")
+]
+Memory = Annotated[
+    int, typer.Option(min=256, metavar="N", help="Allow each submission N MB of memory.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Run only where every limit can be enforced.")
+]
 
 
-MOST_FAULTS = 20
-Work = Callable[[Path, Entry], "Sequence[Outcome]"]
-
-
-def new_command(name: str, kind: str, root: Path) -> None:
-    """Write a new submission, and say what to do next."""
-    from faithbench.submissions.scaffold import new_submission
-
-    folder = new_submission(root, name, kind)
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    console.print(f"written: {folder}")
-    then = f"run {folder} --task sst2" if kind == "plugin" else f"score {folder}"
-    if kind == "plugin":
-        console.print(f"test it:     python -m pytest {folder}")
-    console.print(f"measure it:  faithbench submission {then}")
-    console.print(f"check it:    faithbench submission check {folder}")
-
-
-def run_command(
-    *,
-    folders: Sequence[str],
-    root: Path,
-    task: str,
-    model: str | None,
-    data: Path | None,
-    source: str,
-    split: str,
-    limit: int | None,
-    limits: Limits,
-    strict: bool,
+def run_submissions(
+    folders: Folders,
+    task: TaskName,
+    model: ModelName = None,
+    data: DataFolder = None,
+    source: Source = "auto",
+    split: Split = "test",
+    limit: Limit = None,
+    seconds: Seconds = 600,
+    memory: Memory = 4096,
+    strict: Strict = False,
+    root: Root = Path("submissions"),
 ) -> None:
-    """Run explainers of others on a task, each apart, and write their records."""
+    """Run submitted explainers in a sandbox, and write records."""
+    from faithbench.cli.display import progress_on
+    from faithbench.data.dataset import load_dataset
+    from faithbench.submissions.rules import known_task
+    from faithbench.submissions.sandbox.confine import Limits
+
     console = Console()
     the_task = known_task(task)
-    wanted = submissions(folders, root, "plugin")
+    wanted = find_submissions(folders, root, "plugin")
     dataset = load_dataset(the_task, source=source, split=split, folder=data, limit=limit)
     with console.status("loading model"):
         from faithbench.submissions.measure import load_setup, run_explainer
 
         setup = load_setup(dataset, model)
+    report_limits = _limits_reporter(console, strict=strict)
 
-    said: list[Confined] = []
+    def measure(folder: Path, entry: Entry) -> Sequence[Outcome]:
+        with progress_on(console) as progress:
+            limits = Limits(seconds, memory)
+            return [run_explainer(folder, entry, setup, limits, report_limits, progress)]
 
-    def say(confined: Confined) -> None:
-        if said != [confined]:  # the same for all submissions is said once
-            said[:] = [confined]
+    _measure_each(console, wanted, "plugin", measure)
+
+
+def _limits_reporter(console: Console, *, strict: bool) -> Callable[[Confined], None]:
+    """Return a function that prints the limits of a sandbox, once if they are the same for all."""
+    printed: list[Confined] = []
+
+    def report(confined: Confined) -> None:
+        if printed != [confined]:
+            printed[:] = [confined]
             console.print(Text(f"enforced: {', '.join(confined.holds)}"))
             if confined.missing:
                 missing = ", ".join(confined.missing)
@@ -78,83 +87,144 @@ def run_command(
         if strict and confined.missing:
             raise FaithbenchError("was not run: --strict, and not everything is enforced here")
 
-    def work(folder: Path, entry: Entry) -> Sequence[Outcome]:
-        with progress_on(console) as progress:
-            return [run_explainer(folder, entry, setup, limits, say, progress)]
-
-    _each(console, wanted, "plugin", work)
+    return report
 
 
-def score_command(
-    *, folders: Sequence[str], root: Path, task: str | None, data: Path | None
+def score_submissions(
+    folders: Folders,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", "-t", metavar="TASK", help="Measure the scores of this task only."),
+    ] = None,
+    data: DataFolder = None,
+    root: Root = Path("submissions"),
 ) -> None:
-    """Measure files of attributions, and write their records."""
+    """Measure submitted attributions, and write records."""
+    from faithbench.cli.display import progress_on
+    from faithbench.data.dataset import load_dataset
+    from faithbench.submissions.rules import known_task
+    from faithbench.submissions.score_files import read_scores, score_file
+
     console = Console()
 
-    def work(folder: Path, entry: Entry) -> Sequence[Outcome]:
-        from faithbench.submissions.measure import load_setup, score_attributions
-
-        files = [one for one in entry.scores if task in (None, one.task)]
+    def measure(folder: Path, entry: Entry) -> Sequence[Outcome]:
+        files = [file for file in entry.scores if task in (None, file.task)]
         if not files:
-            there = ", ".join(one.task for one in entry.scores)
-            raise FaithbenchError(f"has no scores of task {task!r}, only of {there}")
-        found = []
-        for one in files:
-            the_task = known_task(one.task)
-            count = len(read_scores(score_file(folder, one.task)))
+            tasks = ", ".join(file.task for file in entry.scores)
+            raise FaithbenchError(f"has no scores of task {task!r}, only of {tasks}")
+        outcomes = []
+        for file in files:
+            count = len(read_scores(score_file(folder, file.task)))
             dataset = load_dataset(
-                the_task, source=one.source, split=one.split, folder=data, limit=max(1, count)
+                known_task(file.task),
+                source=file.source,
+                split=file.split,
+                folder=data,
+                limit=max(1, count),
             )
-            setup = load_setup(dataset, one.model)
-            with progress_on(console) as progress:
-                found.append(score_attributions(folder, entry, setup, progress))
-        return found
+            with progress_on(console, "loading model") as progress:
+                from faithbench.submissions.measure import load_setup, score_attributions
 
-    _each(console, submissions(folders, root, "attributions"), "attributions", work)
+                setup = load_setup(dataset, file.model)
+                outcomes.append(score_attributions(folder, entry, setup, progress))
+        return outcomes
+
+    wanted = find_submissions(folders, root, "attributions")
+    _measure_each(console, wanted, "attributions", measure)
 
 
-def check_command(
-    *, folders: Sequence[str], root: Path, data: Path | None, sample: int, no_model: bool
+def regenerate_submissions(
+    task: Annotated[
+        str,
+        typer.Option("--task", "-t", metavar="TASK", help="Task to run submitted explainers on."),
+    ] = "sst2",
+    limit: Limit = None,
+    seconds: Seconds = 600,
+    memory: Memory = 4096,
+    strict: Strict = False,
+    root: Root = Path("submissions"),
 ) -> None:
-    """Check submissions; each fault is one line."""
-    from faithbench.core.files import temporary_folder
-    from faithbench.submissions.check import Checks, check_submission
+    """Measure submissions whose records are not up to date.
 
-    console = Console(highlight=False, soft_wrap=True)
+    Uses the bundled data and models.
+    """
+    due, failures = _find_due(Console(highlight=False), root, task, limit)
+    commands: list[Callable[[], None]] = [
+        partial(score_submissions, folders=[str(needed.folder)], root=root, task=needed.task)
+        for needed in due
+        if needed.kind == "attributions"
+    ]
+    if plugins := [str(needed.folder) for needed in due if needed.kind == "plugin"]:
+        commands.append(
+            partial(
+                run_submissions,
+                folders=plugins,
+                task=task,
+                source="bundled",
+                limit=limit,
+                seconds=seconds,
+                memory=memory,
+                strict=strict,
+                root=root,
+            )
+        )
+    for command in commands:
+        try:
+            command()
+        except FaithbenchError as error:
+            failures.append(str(error))
+    if failures:
+        raise FaithbenchError("not all submissions could be measured; see above")
 
-    wanted = submissions(folders, root)
-    failed = 0
-    with temporary_folder() as cache:
-        checks = Checks(data, cache, sample, with_model=not no_model)
-        for folder in wanted:
-            found = check_submission(folder, checks)
-            for fault in found.faults[:MOST_FAULTS]:
-                console.print(Text(f"{readable(folder.name, 60)}: {fault}", style="red"))
-            if len(found.faults) > MOST_FAULTS:
-                console.print(Text(f"... and {len(found.faults) - MOST_FAULTS} more faults"))
-            failed += bool(found.faults)
-            if not found.faults:
-                count = f"{found.records} record{'' if found.records == 1 else 's'}"
-                console.print(Text(f"{folder.name}: fine, {count}"))
-    if no_model:
-        console.print("not checked: what needs the model (--no-model)")
-    if failed:
-        raise FaithbenchError(f"{failed} of {len(wanted)} submissions have faults; see above")
+
+def _find_due(
+    console: Console, root: Path, task: str, limit: int | None
+) -> tuple[list[NeededRecord], list[str]]:
+    """Return the records that are missing, and what is wrong with unreadable submissions."""
+    from faithbench.submissions.status import needed_records
+
+    due: list[NeededRecord] = []
+    failures = []
+    for folder in find_submissions(["all"], root):
+        try:
+            records = list(needed_records(folder, task, limit))
+        except FaithbenchError as error:
+            failures.append(f"{readable(folder.name, 60)}: {error}")
+            console.print(Text(f"failed: {failures[-1]}", style="red"), soft_wrap=True)
+            continue
+        for record in records:
+            state = "up to date" if record.current else "to be measured"
+            console.print(Text(f"{folder.name}, {record.task}: {state}"), soft_wrap=True)
+        due += [record for record in records if not record.current]
+    return due, failures
 
 
-def submissions(folders: Sequence[str], root: Path, kind: str | None = None) -> list[Path]:
-    """Return the folders that are meant; `all` are those below the root, of one kind."""
+def find_submissions(folders: Sequence[str], root: Path, kind: str | None = None) -> list[Path]:
+    """Return the folders that are named; `all` stands for those below the root, of one kind."""
     if list(folders) != ["all"]:
         # Only "." is resolved: elsewhere a link must be seen as one.
         return [path if path.name else path.resolve() for path in map(Path, folders)]
     if not root.is_dir():
         raise FaithbenchError(f"no folder {root}; give --root, or the submissions' own folders")
-    there = sorted(path for path in root.iterdir() if path.is_dir() or path.is_symlink())
-    return [path for path in there if kind is None or _is_of(path, kind)]
+    below = sorted(path for path in root.iterdir() if path.is_dir() or path.is_symlink())
+    return [path for path in below if kind is None or _is_of_kind(path, kind)]
 
 
-def _entry(folder: Path, kind: str) -> Entry:
-    """Read an entry, and see that its submission has what is to be measured."""
+def _is_of_kind(folder: Path, kind: str) -> bool:
+    """Return whether an entry is of a kind, or cannot be read: the latter is reported later."""
+    from faithbench.submissions.entry import read_entry
+
+    try:
+        return read_entry(folder).kind == kind
+    except FaithbenchError:
+        return True
+
+
+def _checked_entry(folder: Path, kind: str) -> Entry:
+    """Read an entry, and refuse one that this command cannot measure."""
+    from faithbench.submissions.entry import read_entry
+    from faithbench.submissions.layout import files_of
+
     files, entry = files_of(folder), read_entry(folder)
     if entry.kind != kind:
         verb = "run" if entry.kind == "plugin" else "score"
@@ -166,26 +236,25 @@ def _entry(folder: Path, kind: str) -> Entry:
     return entry
 
 
-def _is_of(folder: Path, kind: str) -> bool:
-    """Say whether an entry is of a kind; one that cannot be read is, and is complained of."""
-    try:
-        return read_entry(folder).kind == kind
-    except FaithbenchError:
-        return True
+def _measure_each(
+    console: Console,
+    folders: Sequence[Path],
+    kind: str,
+    measure: Callable[[Path, Entry], Sequence[Outcome]],
+) -> None:
+    """Measure submissions one after the other; a failing one is one line, and does not block."""
+    from faithbench.run.tables import caption, results_tables
 
-
-def _each(console: Console, folders: Sequence[Path], kind: str, work: Work) -> None:
-    """Do the same for each submission; what fails is one line, and the next one follows."""
     failed = 0
     for folder in folders:
         try:
-            outcomes = work(folder, _entry(folder, kind))
+            outcomes = measure(folder, _checked_entry(folder, kind))
         except FaithbenchError as error:
             failed += 1
-            said = str(error)
-            if not said.startswith("submission "):
-                said = f"submission {readable(folder.name, 60)} {said}"
-            console.print(Text(f"failed: {said}", style="red"), soft_wrap=True)
+            message = str(error)
+            if not message.startswith("submission "):
+                message = f"submission {readable(folder.name, 60)} {message}"
+            console.print(Text(f"failed: {message}", style="red"), soft_wrap=True)
             continue
         for outcome in outcomes:
             for table in results_tables([(outcome.selected.label, outcome.record)]):

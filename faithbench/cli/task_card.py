@@ -1,4 +1,4 @@
-"""The card of a task: what `faithbench show task` prints, within 80 columns."""
+"""The card of a task that `faithbench show task` prints, within 80 columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from faithbench.core.types import Example
 from faithbench.data.dataset import load_dataset, sources
 from faithbench.data.tasks import Task, load_task
 
-_LONGEST = 300  # characters of a text that are shown
+_LONGEST = 300
+"""Characters shown of a text, at most."""
 
 
 def print_card(task_name: str, data: Path | None = None, source: str = "auto") -> None:
@@ -29,13 +30,13 @@ def print_card(task_name: str, data: Path | None = None, source: str = "auto") -
             console.print(Text(f"\n{name}", style="bold"), Text(f"(test split here: {answer})"))
             console.print(_table(_source_facts(task, name)))
     try:
-        found = load_dataset(task, source=source, folder=data, limit=3, allow_changed=True)
+        dataset = load_dataset(task, source=source, folder=data, limit=3, allow_changed=True)
     except FaithbenchError as error:
         console.print(Text(f"\nno rows to show: {error}"))
         return
-    title = f"three rows ({found.source}, test, rationale {found.rationale})"
+    title = f"three rows ({dataset.source}, test, rationale {dataset.rationale})"
     console.print(Text(f"\n{title}", style="bold"))
-    for example in found.examples:
+    for example in dataset.examples:
         console.print(Text(f"{example.id}: {task.labels[example.label]}", style="bold"))
         console.print(_table(_row_facts(example)))
 
@@ -43,10 +44,7 @@ def print_card(task_name: str, data: Path | None = None, source: str = "auto") -
 def _facts(task: Task) -> Iterator[tuple[str, str]]:
     yield "kind", f"{task.kind}, version {task.version}"
     yield "labels", ", ".join(task.labels)
-    yield (
-        "erased",
-        {"both": "both texts", "text": "text", "text_b": "text_b"}[task.evidence],
-    )
+    yield "erased", "both texts" if task.evidence == "both" else task.evidence
     yield "rationale", f"{task.rationale}. {task.rationale_note}".strip(". ") + "."
     yield "licence", task.licence or "not stated"
     yield "citation", task.citation or "not stated"
@@ -55,39 +53,37 @@ def _facts(task: Task) -> Iterator[tuple[str, str]]:
 def _source_facts(task: Task, source: str) -> Iterator[tuple[str, str]]:
     table = task.tables[source]
     yield from table.facts()
-    yield (
-        "splits",
-        ", ".join(
-            f"{split} = {name}{_count(table.rows.get(split))}"
-            for split, name in table.splits.items()
-        ),
+    splits = (
+        f"{split} = {name}{_count(table.rows.get(split))}" for split, name in table.splits.items()
     )
+    yield "splits", ", ".join(splits)
     model = task.models.get(source)
-    yield "model", "none: give --model" if model is None else _model(model.name, model.revision)
+    yield "model", "none: give --model" if model is None else _pinned(model.name, model.revision)
 
 
 def _count(rows: int | None) -> str:
     return "" if rows is None else f" ({rows})"
 
 
-def _model(name: str, revision: str | None) -> str:
+def _pinned(name: str, revision: str | None) -> str:
+    """Return a model's name, and whether its weights can change."""
     if name.startswith("bundled:"):
         return name
     return f"{name} at {revision}" if revision else f"{name} (unpinned)"
 
 
 def _row_facts(example: Example) -> Iterator[tuple[str, str]]:
-    yield "text", _short(example.text)
+    yield "text", _shortened(example.text)
     if example.text_b is not None:
-        yield "text_b", _short(example.text_b)
+        yield "text_b", _shortened(example.text_b)
     if example.rationale:
         marked = " | ".join(example.text[start:end] for start, end in example.rationale)
-        yield "rationale", _short(marked)
+        yield "rationale", _shortened(marked)
     if example.answers:
-        yield "answers", _short(" | ".join(dict.fromkeys(a.text for a in example.answers)))
+        yield "answers", _shortened(" | ".join(dict.fromkeys(a.text for a in example.answers)))
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     line = plain(text)
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 4]} ..."
 

@@ -25,13 +25,15 @@ def explanation(model: Any, example: Example, scores: list[float]) -> Explanatio
 
 def shades(page: str) -> list[tuple[str, str]]:
     words = page.split('<p class="words">')[1].split("</p>", maxsplit=1)[0]
-    found = re.findall(r'<span class="token ?([^"]*)" title="[^"]*">(.*?)</span>', words)
-    return [(kind, unescape(text)) for kind, text in found]
+    spans = re.findall(r'<span class="token ?([^"]*)" title="[^"]*">(.*?)</span>', words)
+    return [(style, unescape(text)) for style, text in spans]
 
 
 def test_tokens_are_shaded_relative_to_the_strongest(tiny_model: Any) -> None:
-    said = explanation(tiny_model(), Example("e", "the films good dull", 0), [1, 0.1, -2, 0, 4])
-    page = render_explanations(make_task(), "m", [("attention", said)])
+    explained = explanation(
+        tiny_model(), Example("e", "the films good dull", 0), [1, 0.1, -2, 0, 4]
+    )
+    page = render_explanations(make_task(), "m", [("attention", explained)])
     # film ##s: two tokens of one word, side by side.
     assert shades(page) == [
         ("up s2", "the"), ("", "film"), ("down s5", "s"), ("", "good"), ("up s10", "dull")
@@ -44,15 +46,15 @@ def test_all_text_is_escaped(tiny_model: Any) -> None:
     text = 'good </p><script>alert(1)</script> & "dull"'
     encoding = encode(tiny_model(), Example("e", text, 0))
     scores = [1.0] * int(encoding.erasable.sum())
-    said = explanation(tiny_model(), Example("e", text, 0), scores)
-    page = render_explanations(make_task(), "<i>m</i>", [("<u>mine</u>", said)])
+    explained = explanation(tiny_model(), Example("e", text, 0), scores)
+    page = render_explanations(make_task(), "<i>m</i>", [("<u>mine</u>", explained)])
     assert "<script" not in page and "<i>" not in page and "<u>" not in page
     words = page.split('<p class="words">')[1].split("</p>")[0]
     assert unescape(re.sub(r"<[^>]*>", "", words)) == text
 
 
 def test_a_pair_is_on_two_lines(tiny_model: Any) -> None:
-    said = explanation(tiny_model(), Example("e", "good film", 0, "the plot"), [1, 2, 3, 4])
-    page = render_explanations(make_task(), "m", [("a", said), ("b", said)])
+    explained = explanation(tiny_model(), Example("e", "good film", 0, "the plot"), [1, 2, 3, 4])
+    page = render_explanations(make_task(), "m", [("a", explained), ("b", explained)])
     assert page.count("<br>") == 2 and page.count('class="card"') == 2
     assert shades(page)[2:4] == [("up s8", "the"), ("up s10", "plot")]

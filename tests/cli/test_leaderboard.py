@@ -17,7 +17,7 @@ UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     for name in ("lime", "random", "deep"):
@@ -25,7 +25,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_publish_build_and_check(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_publish_build_and_check(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records, submissions, out = (
         Path("leaderboard/records"),
         Path("submissions"),
@@ -56,13 +56,13 @@ def test_publish_build_and_check(place: Path, capsys: pytest.CaptureFixture[str]
         ("leaderboard build", 1),
     ],
 )
-def test_no_command_loads_torch(place: Path, words: str, code: int) -> None:
-    found = subprocess.run(
+def test_no_command_loads_torch(folder: Path, words: str, code: int) -> None:
+    process = subprocess.run(
         [sys.executable, "-c", LIGHT, *words.split()],
-        env=fresh(place), cwd=place, capture_output=True, text=True, check=True,
+        env=fresh(folder), cwd=folder, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    heavy = found.stdout.splitlines()[-1]
-    assert heavy.endswith(f"code: {code}"), found.stderr
+    heavy = process.stdout.splitlines()[-1]
+    assert heavy.endswith(f"code: {code}"), process.stderr
     for name in ("torch", "transformers", "datasets", "captum", "peft"):
         assert f"'{name}'" not in heavy
-    assert ("Error: " in found.stderr) == bool(code) and "Traceback" not in found.stderr
+    assert ("Error: " in process.stderr) == bool(code) and "Traceback" not in process.stderr

@@ -72,9 +72,9 @@ def test_metrics(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     assert first["aopc"] == ["up", "-1..1"]
     assert first["lodds"] == ["down", "any"]
     assert first["fi_entropy"] == ["-", "0..1"]
-    said = " ".join(" ".join(lines).split())
+    text = " ".join(" ".join(lines).split())
     assert {name for name in METRICS if ":" not in name} <= set(first)
-    assert said.count("Runs if it is named.") == sum(m.opt_in for m in METRICS.values())
+    assert text.count("Runs if it is named.") == sum(m.opt_in for m in METRICS.values())
     headings = [line.strip() for line in lines if line.strip() in FAMILIES]
     assert headings == list(FAMILIES)
 
@@ -82,10 +82,10 @@ def test_metrics(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
 def test_doctor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     doctor(tmp_path)
     out = capsys.readouterr().out
-    said, plain = dict(table(out)), [line for line in out.splitlines() if line.strip()]
-    assert said["device"] == f"cpu, {torch.get_num_threads()} threads"
-    assert said["torch"] == version("torch") and said["faithbench"] == version("faithbench")
-    assert said["extra bundled"] == said["extra heads"] == "installed"
+    cells, plain = dict(table(out)), [line for line in out.splitlines() if line.strip()]
+    assert cells["device"] == f"cpu, {torch.get_num_threads()} threads"
+    assert cells["torch"] == version("torch") and cells["faithbench"] == version("faithbench")
+    assert cells["extra bundled"] == cells["extra heads"] == "installed"
     assert any(line.split()[0] == "sst2" and line.split()[-1] == "yes" for line in plain)
     # The first task of those that have the source, and how many more.
     lost = f"no file {tmp_path / 'ace' / 'test.jsonl.gz'}; licensed by the LDC"
@@ -96,8 +96,8 @@ def test_doctor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_doctor_finds_an_accelerator(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place, name in ((torch.backends.mps, "mps"), (torch.cuda, "cuda")):
-        monkeypatch.setattr(place, "is_available", lambda: True)
+    for backend, name in ((torch.backends.mps, "mps"), (torch.cuda, "cuda")):
+        monkeypatch.setattr(backend, "is_available", lambda: True)
         doctor(None)
         assert dict(table(capsys.readouterr().out))["device"].startswith(f"{name}, ")
 
@@ -111,8 +111,8 @@ def test_doctor_names_what_is_missing(
     monkeypatch.setattr(lists, "_PACKAGES", ("torch", "no-such-package"))
     doctor(None)
     out = capsys.readouterr().out
-    said = dict(table(out))
-    assert said["no-such-package"] == "not installed"
-    assert said["extra heads"] == "missing: pip install 'faithbench[heads]'"
-    assert said["extra bundled"] == "missing: pip install 'faithbench[bundled]'"
+    cells = dict(table(out))
+    assert cells["no-such-package"] == "not installed"
+    assert cells["extra heads"] == "missing: pip install 'faithbench[heads]'"
+    assert cells["extra bundled"] == "missing: pip install 'faithbench[bundled]'"
     assert "no folder data for ace: no data folder, give --data or set FAITHBENCH_DATA" in out

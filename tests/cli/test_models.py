@@ -1,9 +1,11 @@
-"""`faithbench train` from its options to its folder, on a tiny base."""
+"""`train` and `heads` from their options to their files, on a tiny base."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 import torch
 
 from faithbench.cli import app as cli
+from faithbench.explainers.passes.heads import read_heads
 from faithbench.testing import tiny
+from faithbench.training.head_statistics import Arc
 from tests.support.builders import MINI
 
 TASK = (
@@ -26,7 +30,7 @@ splits = { train = "train", test = "test" }
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a task, its data and a base; there is no dev split."""
     model = tiny.tiny_model(dtype=torch.float32)
     model.network.save_pretrained(tmp_path / "base")
@@ -44,13 +48,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_options_reach_recipe_and_card(place: Path, capsys: Any, monkeypatch: Any) -> None:
-    said = call(
+def test_options_reach_recipe_and_card(folder: Path, capsys: Any, monkeypatch: Any) -> None:
+    out = call(
         *(monkeypatch, capsys, "--full", "--seed", 3, "--epochs", 1, "--batch-size", 8),
         *("--limit", 20, "--test-limit", 4, "--max-tokens", 9, "--encoder-dropout", 0),
         *("--metric", "macro_f1", "--out", "here"),
     )
-    card = json.loads((place / "here" / "card.json").read_text())
+    card = json.loads((folder / "here" / "card.json").read_text())
     recipe = card["recipe"]
     assert (recipe["method"], recipe["learning_rate"]) == ("full", 5e-5)
     assert (recipe["seed"], recipe["epochs"], recipe["batch_size"]) == (3, 1, 8)
@@ -62,23 +66,23 @@ def test_options_reach_recipe_and_card(place: Path, capsys: Any, monkeypatch: An
         "test": 4,
     }
     assert card["data"]["dev"]["split"] == "train (held out)"
-    last = said.splitlines()[-1]
+    last = out.splitlines()[-1]
     scores = ", ".join(f"{name} {value:.4f}" for name, value in card["test"].items())
     best = card["dev_by_epoch"][0]
     assert last == f"test: {scores}; dev: macro_f1 {best:.4f}; use it with --model here"
 
 
-def test_an_adapter_goes_to_models_by_default(place: Path, capsys: Any, monkeypatch: Any) -> None:
-    said = call(monkeypatch, capsys, "--epochs", 1, "--rank", 2)
-    assert said.splitlines()[-1].endswith("use it with --model models/mini")
-    card = json.loads((place / "models" / "mini" / "card.json").read_text())
+def test_an_adapter_goes_to_models_by_default(folder: Path, capsys: Any, monkeypatch: Any) -> None:
+    out = call(monkeypatch, capsys, "--epochs", 1, "--rank", 2)
+    assert out.splitlines()[-1].endswith("use it with --model models/mini")
+    card = json.loads((folder / "models" / "mini" / "card.json").read_text())
     recipe = card["recipe"]
     assert (recipe["method"], recipe["rank"], recipe["alpha"]) == ("lora", 2, 4)
     assert recipe["learning_rate"] == 1e-3 and recipe["metric"] == "accuracy"
-    assert (place / "models" / "mini" / "adapter_model.safetensors").is_file()
+    assert (folder / "models" / "mini" / "adapter_model.safetensors").is_file()
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("folder")
 def test_an_unknown_objective_is_refused(capsys: Any, monkeypatch: Any) -> None:
     words = ("train", "--task", "mini.toml", "--data", ".", "--objective", "crossentropy")
     monkeypatch.setattr(sys, "argv", ["faithbench", *words])
@@ -89,11 +93,42 @@ def test_an_unknown_objective_is_refused(capsys: Any, monkeypatch: Any) -> None:
     assert "no objective named 'crossentropy'; did you mean 'cross-entropy'?" in error
 
 
-def call(monkeypatch: Any, capsys: Any, *words: object) -> str:
-    given = ("train", "--task", "mini.toml", "--data", ".", "--base", "base", "--device", "cpu")
+def test_heads_are_written_and_tabulated(folder: Path, capsys: Any, monkeypatch: Any) -> None:
+    """On dev examples of the folder, with arcs that stand for a parser's."""
+    (folder / "mini" / "dev.jsonl").write_text((folder / "mini" / "test.jsonl").read_text())
+    splits = '{ train = "train", dev = "dev", test = "test" }'
+    (folder / "mini.toml").write_text(TASK.replace('{ train = "train", test = "test" }', splits))
+    monkeypatch.setattr("faithbench.training.head_calibration.spacy_parse", first_word_heads)
+    words = ("--model", "base", "--sentences", 20, "--examples", 4, "--coarse", "--out", "h.json")
+    out = call(monkeypatch, capsys, *words, command="heads")
+    statistics = read_heads(folder / "h.json")
+    assert (statistics.sentences, statistics.split) == (20, "train")
+    assert statistics.relations["nsubj"].pairs == 20
+    assert statistics.calibration is not None and statistics.calibration.examples == 4
+    # Every third of seven thresholds each way, at most.
+    assert len(statistics.calibration.grid) <= 9
+    rows = [line.split("│")[1:-1] for line in out.splitlines() if line.startswith("│")]
+    cells = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows}
+    assert cells["paper"][:2] == ["0.1", "0.8"]
+    xi = [f"{value:g}" for value in statistics.thresholds["calibrated"]]
+    best = max(trial.aopc for trial in statistics.calibration.grid)
+    assert (cells["calibrated"][:2], cells["calibrated"][3]) == (xi, f"{best:.4f}")
+    assert out.splitlines()[-1] == "written: h.json"
+
+
+def first_word_heads(texts: Iterable[str]) -> Iterator[list[Arc]]:
+    """Call the first word of each text the subject of its second."""
+    for text in texts:
+        first, second = (match.span() for match in list(re.finditer(r"\w+", text))[:2])
+        yield [Arc("nsubj", first, second, 1)]
+
+
+def call(monkeypatch: Any, capsys: Any, *words: object, command: str = "train") -> str:
+    given = (command, "--task", "mini.toml", "--data", ".", "--device", "cpu")
+    given += ("--base", "base") if command == "train" else ()
     monkeypatch.setattr(sys, "argv", ["faithbench", *map(str, (*given, *words))])
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert not stop.value.code
-    said: str = capsys.readouterr().out
-    return said
+    out: str = capsys.readouterr().out
+    return out

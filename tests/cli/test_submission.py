@@ -1,63 +1,67 @@
-"""`submission regenerate`: what needs measuring is measured, and a failure stops no other."""
+"""The commands of `faithbench submission` that measure nothing."""
 
 from __future__ import annotations
 
-import shutil
+import io
 from pathlib import Path
 
 import pytest
 
-from faithbench.cli import submission_ci as upkeep
+from faithbench.cli.submission import check_submissions, preview_submissions, print_scope
 from faithbench.core.errors import FaithbenchError
-from faithbench.submissions.sandbox.confine import Limits
 from faithbench.submissions.scaffold import new_submission
-from tests.support.submissions import N
+from tests.support.commands import Call, Said, complaint
+from tests.support.stores import store
+
+UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
+FOLDER = "sst2-bundled/tiny-000000"
 
 
-def test_what_fails_is_a_line_and_the_others_go_on(
-    scored: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+def test_new_writes_a_folder_and_says_what_to_do_next(call: Call) -> None:
+    assert call("submission", "new", "my-x") == Said(
+        0,
+        "written: submissions/my-x\n"
+        "test it:     python -m pytest submissions/my-x\n"
+        "measure it:  faithbench submission run submissions/my-x --task sst2\n"
+        "check it:    faithbench submission check submissions/my-x\n",
+        "",
+    )
+    said = call("submission", "new", "my-w", "--kind", "attributions")
+    assert "test it" not in said.out and "faithbench submission score submissions/my-w" in said.out
+    assert "my-w" in complaint(call("submission", "new", "my-w"))
+
+
+def test_faults_are_lines_and_the_check_fails(tmp_path: Path, capsys) -> None:
+    folder = new_submission(tmp_path, "my-x", "plugin")
+    (folder / "test_explainer.py").unlink()
+    with pytest.raises(FaithbenchError, match="1 of 1 submissions have faults"):
+        check_submissions(folders=["all"], root=tmp_path, no_model=True)
+    assert capsys.readouterr().out.splitlines() == [
+        "my-x: test_explainer.py: file: is missing; `faithbench submission new` writes one",
+        "not checked: what needs the model (--no-model)",
+    ]
+
+
+def test_preview_prints_markdown_of_the_submission(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(scored, tmp_path / "my-w")
-    new_submission(tmp_path, "b-broken", "plugin")
-    (tmp_path / "b-broken" / "entry.toml").write_text("nonsense")
-    for name in ("c-scores", "d-scores"):
-        new_submission(tmp_path, name, "attributions")
-    new_submission(tmp_path, "e-plugin", "plugin")
-    asked = []
-
-    def score(*, folders: list[str], task: str, **_: object) -> None:
-        asked.append((Path(folders[0]).name, task))
-        if folders[0].endswith("c-scores"):
-            raise FaithbenchError("1 of 1 submissions failed; see above")
-
-    def run(*, folders: list[str], task: str, limit: int, strict: bool, **_: object) -> None:
-        asked.append(([Path(folder).name for folder in folders], task, limit, strict))
-
-    monkeypatch.setattr(upkeep, "score_command", score)
-    monkeypatch.setattr(upkeep, "run_command", run)
-    with pytest.raises(FaithbenchError, match="not all submissions could be measured"):
-        upkeep.regenerate_command(root=tmp_path, task="sst2", limit=N, limits=Limits(), strict=True)
-    assert asked == [("c-scores", "sst2"), ("d-scores", "sst2"), (["e-plugin"], "sst2", N, True)]
-    said = capsys.readouterr().out
-    assert "failed: b-broken: submission b-broken, file entry.toml is not valid TOML" in said
-    assert "my-w, sst2: up to date" in said and "e-plugin, sst2: to be measured" in said
+    board, root = tmp_path / "board", tmp_path / "submissions"
+    store(board / FOLDER, "lime-11111111", {"aopc": UP})
+    store(root / "my-x" / "records" / FOLDER, "mine-22222222", {"aopc": UP})
+    preview_submissions([str(root / "my-x")], records=board, root=root)
+    assert "| → my-x |" in capsys.readouterr().out
+    with pytest.raises(FaithbenchError, match="no submission gone in "):
+        preview_submissions([str(root / "gone")], records=board, root=root)
 
 
-def test_nothing_due_is_no_failure(scored: Path, tmp_path: Path, capsys) -> None:
-    shutil.copytree(scored, tmp_path / "my-w")
-    upkeep.regenerate_command(root=tmp_path, task="sst2", limit=N, limits=Limits(), strict=False)
-    assert capsys.readouterr().out == "my-w, sst2: up to date\n"
-
-
-def test_a_submission_without_a_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FaithbenchError, match=r"no submission gone in .*submissions; give --root"):
-        upkeep.preview_command(["submissions/gone"], tmp_path / "submissions", Path("board"))
-
-
-def test_removed_submissions_are_left_out_where_asked(tmp_path: Path, capsys) -> None:
+def test_scope_leaves_removed_submissions_out_where_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a").mkdir()
-    paths = ["submissions/a/entry.toml\n", "submissions/gone/entry.toml\n"]
-    upkeep.scope_command(paths, tmp_path, existing=True)
+    paths = "submissions/a/entry.toml\nsubmissions/gone/entry.toml\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(paths))
+    print_scope(existing=True, root=tmp_path)
     assert capsys.readouterr().out.split() == [str(tmp_path / "a")]
-    upkeep.scope_command(paths, tmp_path, existing=False)
+    monkeypatch.setattr("sys.stdin", io.StringIO(paths))
+    print_scope(root=tmp_path)
     assert capsys.readouterr().out.split() == [str(tmp_path / "a"), str(tmp_path / "gone")]
