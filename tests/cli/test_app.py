@@ -87,7 +87,7 @@ def all_commands() -> Iterator[tuple[str, Any]]:
         waiting += [(f"{words} {name}".strip(), each) for name, each in nested.items()]
 
 
-@pytest.mark.parametrize(("words", "command"), all_commands())
+@pytest.mark.parametrize(("words", "command"), list(all_commands()))
 def test_every_help_fits_80_columns_and_explains_each_option(
     call: Call, words: str, command: Any
 ) -> None:
