@@ -1,0 +1,73 @@
+"""What a job samples, and where the rows of its cells grow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faithbench.metrics.registry import find_metrics
+from faithbench.models.encoding import encode
+from faithbench.run.chunk import CHUNK_WORK, cut_chunks
+from faithbench.run.job import Job, partial_path, probed_ids, sample_by_length
+from tests.support.jobs import make_job
+
+
+@pytest.fixture
+def job(tmp_path: Path, tiny_model: Any) -> Job:
+    return replace(make_job(tmp_path, tiny_model()), chunk=4)
+
+
+def encoded(job: Job) -> list[Any]:
+    return [encode(job.model, example) for example in job.data.examples]
+
+
+def test_a_sample_is_spread_over_all_lengths(job: Job) -> None:
+    encodings = encoded(job)
+    lengths = sorted(len(e.ids) for e in encodings)
+    sample = sample_by_length(encodings, 10)
+    assert len(sample) == 6, "a quarter of 13, but six at least"
+    assert [len(sample[0].ids), len(sample[-1].ids)] == [lengths[0], lengths[-1]]
+    assert len(sample_by_length(encodings, 3)) == 3
+    assert sample_by_length(encodings[:2]) == sorted(encodings[:2], key=lambda e: len(e.ids))
+
+
+def test_examples_are_probed_only_for_a_metric_that_asks(job: Job) -> None:
+    encodings = encoded(job)
+    assert probed_ids(job, encodings) == frozenset()
+    asking = replace(job, metrics=find_metrics("aopc,max_sensitivity"))
+    assert len(probed_ids(asking, encodings)) == 6
+
+
+def test_unfinished_rows_have_a_name_of_their_own(job: Job) -> None:
+    first, second = job.cells[:2]
+    path = partial_path(first)
+    assert path.parent == first.folder / ".partial"
+    assert path.name.startswith(first.stem) and first.key[:8] in path.name
+    assert partial_path(second) != path
+
+
+def test_cheap_jobs_are_cut_by_number_alone(job: Job) -> None:
+    chunks = cut_chunks(job, encoded(job), [1.0, 3.0, 6.0], {})
+    assert [len(chunk.encodings) for chunk in chunks] == [4, 4, 4, 1]
+    lengths = [len(e.ids) for chunk in chunks for e in chunk.encodings]
+    assert lengths == sorted(lengths), "examples of like length come together"
+
+
+def test_costly_jobs_are_cut_by_work(job: Job) -> None:
+    encodings = encoded(job)
+    network = job.model.network
+    weights = sum(p.numel() for p in network.base_model.parameters())
+    weights -= network.get_input_embeddings().weight.numel()
+    shortest = min(len(e.ids) for e in encodings)
+    # So costly that two of the shortest texts are too much for one chunk.
+    cost = CHUNK_WORK / weights / shortest
+    chunks = cut_chunks(job, encodings, [cost, 0.0, 0.0], {})
+    assert [len(chunk.encodings) for chunk in chunks] == [1] * 13
+    halves = cut_chunks(job, encodings, [cost / 2.5, 0.0, 0.0], {})
+    assert 13 > len(halves) > 4
+    again = cut_chunks(job, list(reversed(encodings)), [cost / 2.5, 0.0, 0.0], {})
+    ids = [[e.example.id for e in chunk.encodings] for chunk in halves]
+    assert ids == [[e.example.id for e in chunk.encodings] for chunk in again]
