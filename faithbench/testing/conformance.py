@@ -38,7 +38,12 @@ def check_file(
     path: str | Path, architectures: Sequence[str] = ARCHITECTURES, longest: bool = True
 ) -> None:
     """Check every explainer that a plugin file registers; a file without one is an error."""
-    for plugin in plugins_of_file(Path(path).resolve()):
+    plugins = plugins_of_file(Path(path).resolve())
+    assert plugins, (  # a file may bring metrics alone
+        f"{Path(path).name} names no explainer, so there is nothing to check; put "
+        "@faithbench.explainer('name') above its class"
+    )
+    for plugin in plugins:
         check_explainer(_with_defaults(plugin), architectures, longest)
 
 

@@ -13,6 +13,7 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.registry import EXPLAINERS
 from faithbench.explainers.selection import find_explainers
+from faithbench.testing import conformance
 from faithbench.testing.conformance import check_explainer, check_file
 
 # Settings that make the samplers quick; the rules do not depend on them.
@@ -167,6 +168,16 @@ def test_a_file_that_cannot_be_checked_says_why(
     path.write_text(PLUGIN.replace(old, new).replace("batch..", "batch. ."))
     with pytest.raises((AssertionError, FaithbenchError), match=message):
         check_file(path)
+
+
+def test_a_file_of_metrics_alone_has_nothing_to_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conformance, "plugins_of_file", lambda path: ())
+    with pytest.raises(
+        AssertionError, match=r"metrics\.py names no explainer, so there is"
+    ):
+        check_file(tmp_path / "metrics.py")
 
 
 def test_the_room_resolves_its_names_lazily() -> None:
