@@ -174,9 +174,7 @@ def test_a_file_of_metrics_alone_has_nothing_to_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conformance, "plugins_of_file", lambda path: ())
-    with pytest.raises(
-        AssertionError, match=r"metrics\.py names no explainer, so there is"
-    ):
+    with pytest.raises(AssertionError, match=r"metrics\.py names no explainer, so there is"):
         check_file(tmp_path / "metrics.py")
 
 
