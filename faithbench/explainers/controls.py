@@ -23,6 +23,7 @@ class Human:
     """
 
     needs_rationale: ClassVar[bool] = True
+    reads_model: ClassVar[bool] = False
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return each example's rationale as scores, on the CPU."""
@@ -50,6 +51,7 @@ class Random:
     """
 
     stochastic: ClassVar[bool] = True
+    reads_model: ClassVar[bool] = False
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return uniform scores."""
@@ -68,6 +70,8 @@ class FirstTokens:
 
     What an explainer must beat where important words tend to stand early.
     """
+
+    reads_model: ClassVar[bool] = False
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return scores that fall from 1 towards 0 along the text."""

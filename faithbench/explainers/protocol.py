@@ -51,6 +51,16 @@ class NeedsRationale(Protocol):
 
 
 @runtime_checkable
+class ReadsModel(Protocol):
+    """Has `reads_model: ClassVar[bool]`: False if scores do not depend on the model.
+
+    Noise on the embeddings cannot move such scores, so their sensitivity says nothing.
+    """
+
+    reads_model: bool
+
+
+@runtime_checkable
 class Replayed(Protocol):
     """Has `replayed: ClassVar[bool]`: True if scores are read back instead of computed.
 
@@ -96,6 +106,11 @@ def is_stochastic(explainer: object) -> bool:
 def needs_rationale(explainer: object) -> bool:
     """Return whether an explainer can explain only examples with a rationale."""
     return isinstance(explainer, NeedsRationale) and explainer.needs_rationale
+
+
+def reads_model(explainer: object) -> bool:
+    """Return whether an explainer's scores depend on the model; by default they do."""
+    return explainer.reads_model if isinstance(explainer, ReadsModel) else True
 
 
 def is_replayed(explainer: object) -> bool:

@@ -44,12 +44,14 @@ def _built_in(
     }
 
 
+CONTROL = "control"
+
 EXPLAINERS: dict[str, Listed] = {
-    **_built_in("control", "controls", {
+    **_built_in(CONTROL, "controls", {
         "random": ("Random", "Score each token with a random number."),
         "first-tokens": ("FirstTokens", "Score tokens by their position, the first one highest."),
     }),
-    **_built_in("control", "controls", {
+    **_built_in(CONTROL, "controls", {
         "human": ("Human", "Score the words that people marked as the reason, and no others."),
     }, needs_rationale=True),
     **_built_in("attention", "attention", {
@@ -122,6 +124,16 @@ EXPLAINERS: dict[str, Listed] = {
         ),
     }),
 }  # fmt: skip
+
+
+def is_control(name: str) -> bool:
+    """Return whether a name is that of a control, which others are compared with.
+
+    A control does not read the model (`reads_model` of its class is False); tables show it and
+    never rank it.
+    """
+    return name in EXPLAINERS and EXPLAINERS[name].family == CONTROL
+
 
 GROUP = "faithbench"
 Class = TypeVar("Class", bound=type)

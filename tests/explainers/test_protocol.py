@@ -26,6 +26,7 @@ class Plain:
 class Everything(Plain):
     stochastic: ClassVar[bool] = True
     needs_rationale: ClassVar[bool] = True
+    reads_model: ClassVar[bool] = False
     replayed: ClassVar[bool] = True
     seconds: float | None = 2.5
 
@@ -45,6 +46,7 @@ def test_an_explainer_without_members_has_the_usual_answers(tiny_model, batch_of
     plain = Plain()
     assert not protocol.is_stochastic(plain)
     assert not protocol.needs_rationale(plain)
+    assert protocol.reads_model(plain)
     assert not protocol.is_replayed(plain)
     assert protocol.replayed_seconds(plain) is None
     protocol.check_inputs(plain, session.model, batch.encodings)
@@ -57,6 +59,7 @@ def test_members_are_found(tiny_model, batch_of) -> None:
     batch = batch_of(session.model, ["good", "dull film"])
     full = Everything()
     assert protocol.is_stochastic(full) and protocol.needs_rationale(full)
+    assert not protocol.reads_model(full)
     assert protocol.is_replayed(full) and protocol.replayed_seconds(full) == 2.5
     with pytest.raises(FaithbenchError, match="2 are too many"):
         protocol.check_inputs(full, session.model, batch.encodings)

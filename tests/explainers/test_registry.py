@@ -16,7 +16,13 @@ import pytest
 
 from faithbench.core import plugins
 from faithbench.core.errors import FaithbenchError
-from faithbench.explainers.registry import EXPLAINERS, installed_plugins, plugins_of_file
+from faithbench.explainers.protocol import reads_model
+from faithbench.explainers.registry import (
+    EXPLAINERS,
+    installed_plugins,
+    is_control,
+    plugins_of_file,
+)
 from faithbench.explainers.selection import Selected, configure, find_explainers
 
 
@@ -153,6 +159,12 @@ def test_entry(name: str) -> None:
     assert kind(**settings) == default
     assert list(inspect.signature(kind.__call__).parameters) == ["self", "session", "batch"]
     assert getattr(kind, "needs_rationale", False) == entry.needs_rationale
+    assert reads_model(default) != is_control(name), "a control is what does not read the model"
+
+
+def test_controls_are_known_by_name() -> None:
+    assert [name for name in EXPLAINERS if is_control(name)] == ["random", "first-tokens", "human"]
+    assert not is_control("a-plugin-that-is-not-installed")
 
 
 def test_listing_loads_no_torch() -> None:

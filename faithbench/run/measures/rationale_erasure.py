@@ -9,6 +9,7 @@ from faithbench.core.types import Encoding, Target
 from faithbench.data.kinds.kind import Prediction
 from faithbench.data.rationales import without_rationale
 from faithbench.data.windows import erased_rows, parts_of
+from faithbench.explainers.protocol import reads_model
 from faithbench.metrics.plausibility import tpr_drop
 from faithbench.metrics.registry import wanted
 from faithbench.metrics.stability import largest_change
@@ -29,15 +30,17 @@ def sensitivity(
     """Return max_sensitivity of the sampled examples, if it is wanted; None for the others.
 
     A text read in windows has that of the most sensitive one. Scores that are only read back
-    have none: a changed input cannot be explained.
+    have none: a changed input cannot be explained. Scores that do not depend on the model have
+    none either: they would be perfectly steady for the wrong reason.
     """
     metric = wanted(largest_change, job.metrics)
     if metric is None:
         return [{}] * len(encodings)
+    measured = reads_model(cell.selected.explainer) and not cell.selected.replayed
     values: list[dict[str, float | None]] = []
     for encoding, prediction in zip(encodings, predicted, strict=True):
         value: float | None = None
-        if encoding.example.id in probed and not cell.selected.replayed:
+        if measured and encoding.example.id in probed:
             value = _sensitivity(job, cell, encoding, prediction.target)
         values.append({metric.name: value})
     return values
