@@ -99,7 +99,11 @@ def sufficiency(case: Case, outputs: Outputs) -> float:
     enough=lambda outputs: not outputs.kept.all(),
 )
 def flip_fraction(case: Case, outputs: Outputs) -> float:
-    """Share of tokens erased, in steps of 5%, when the prediction first changes; 1 if never."""
+    """Share of tokens erased, in steps of 5%, when the prediction first changes; 1 if never.
+
+    The top 5%, 10%, ..., 100% of the n tokens are erased, each count rounded as every top k%: of
+    few tokens two steps may be equal, and the share is that of the whole tokens erased.
+    """
     flipped = np.flatnonzero(~outputs.kept)
     return top_count(case.n, TWENTIETHS[flipped[0]]) / case.n if len(flipped) else 1.0
 

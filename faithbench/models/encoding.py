@@ -15,7 +15,7 @@ from faithbench.data.words import word_spans, words_of_tokens
 from faithbench.models.model import Model
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 def encode(
@@ -43,7 +43,7 @@ def encode(
     words_a = words_of_tokens(first.offsets, spans_a)
     words_b = words_of_tokens(first.offsets, spans_b)
     words_b = np.where(words_b >= 0, words_b + len(spans_a), -1)
-    ids = np.array(first.ids, dtype=np.int64)
+    ids = ids_of_text(model.tokenizer, first.ids, first.special_tokens_mask)
     windows: tuple[Ints, ...] = ()
     if len(ids) > model.max_tokens:
         fixed, text = np.flatnonzero(sides != 0), np.flatnonzero(sides == 0)
@@ -69,6 +69,7 @@ def _tokenise(model: Model, name: str, texts: tuple[str, ...], truncation: str |
             *texts,
             truncation=truncation,
             max_length=model.max_tokens,
+            split_special_tokens=True,
             return_offsets_mapping=True,
             return_token_type_ids=True,
             return_overflowing_tokens=True,
@@ -80,6 +81,30 @@ def _tokenise(model: Model, name: str, texts: tuple[str, ...], truncation: str |
             f"example {name!r}: its second text leaves no room for the first within the "
             f"{model.max_tokens} tokens of model {model.name!r}; shorten it"
         ) from error
+
+
+def ids_of_text(
+    tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], added: Sequence[int]
+) -> Ints:
+    """Return token ids in which no special token stands for words of the text itself.
+
+    `added` marks the special tokens that the tokenizer put around the text. Called with
+    `split_special_tokens`, it reads a literal "[SEP]" as any other characters; but where the
+    marker is also an entry of the vocabulary (Unigram, white-space words), it comes out whole.
+    It is then an unknown piece: the network would take it for the end of the text.
+    """
+    unknown = tokenizer.unk_token_id
+    markers = set(tokenizer.all_special_ids) - {unknown}
+    array = np.array(ids, dtype=np.int64)
+    spelt = np.isin(array, list(markers)) & (np.array(added, dtype=np.int64) == 0)
+    if not spelt.any():
+        return array
+    if unknown is None:
+        raise FaithbenchError(
+            f"a text spells {tokenizer.convert_ids_to_tokens(int(array[spelt][0]))!r}, which this "
+            "tokenizer reads as a special token, and it has no unknown token; leave the text out"
+        )
+    return np.where(spelt, int(unknown), array)
 
 
 def _sides(piece: Any, reversed_pair: bool) -> np.ndarray[Any, Any]:

@@ -38,7 +38,7 @@ def embed(
     import torch
 
     network, tokenizer, longest = _load(encoder or BASE_NAME, device)
-    rows = tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"] if texts else []
+    rows = _tokenise(tokenizer, texts, longest) if texts else []
     order = sorted(range(len(rows)), key=lambda i: (-len(rows[i]), i))
     vectors = np.zeros((len(rows), int(network.config.hidden_size)), dtype=np.float32)
     done = 0
@@ -56,6 +56,21 @@ def embed(
         if progress is not None:
             progress("embedding", done, len(order))
     return vectors
+
+
+def _tokenise(tokenizer: Any, texts: Sequence[str], longest: int) -> list[list[int]]:
+    """Return the token ids of each text, special ones around it, cut at the longest input."""
+    from faithbench.models.encoding import ids_of_text
+
+    read = tokenizer(
+        list(texts),
+        truncation=True,
+        max_length=longest,
+        split_special_tokens=True,
+        return_special_tokens_mask=True,
+    )
+    pairs = zip(read["input_ids"], read["special_tokens_mask"], strict=True)
+    return [ids_of_text(tokenizer, ids, added).tolist() for ids, added in pairs]
 
 
 def _load(name: str, device: str) -> tuple[Any, Any, int]:

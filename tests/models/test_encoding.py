@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Example
-from faithbench.models.encoding import collate, encode, inputs_of, pad_rows
+from faithbench.models.encoding import collate, encode, ids_of_text, inputs_of, pad_rows
 from faithbench.testing import tiny
 
 PAIR = Example("p", "good plot", 1, "the film")
@@ -138,6 +141,68 @@ def test_segments_go_only_to_networks_that_know_them(tiny_model) -> None:
     for architecture, names in (("bert", two | {"token_type_ids"}), ("distilbert", two)):
         network = tiny_model(architecture).network
         assert set(inputs_of(network, *torch.ones(3, 1, 4, dtype=torch.long))) == names
+
+
+def test_markers_that_a_text_spells_are_text(tiny_model) -> None:
+    """`[`, `sep` and `]` are pieces that the tiny vocabulary does not know: 1."""
+    found = encode(tiny_model(), Example("e", "good [SEP] film [MASK]", 1, "[CLS] [PAD]"), "both")
+    assert found.ids.tolist() == [2, 5, 1, 1, 1, 7, 1, 1, 1, 3, 1, 1, 1, 1, 1, 1, 3]
+    assert np.flatnonzero(~found.erasable).tolist() == [0, 9, 16]
+    assert found.spans[1:6] == ((0, 4), (5, 6), (6, 9), (9, 10), (11, 15))
+    assert found.words[:10].tolist() == [-1, *range(8), -1]
+    assert [found.example.text[slice(*span)] for span in found.word_spans[:8]] == [
+        *("good", "[", "SEP", "]", "film", "[", "MASK", "]"),
+    ]
+
+
+def test_markers_of_a_byte_level_tokenizer_are_text(tiny_model) -> None:
+    model = replace(tiny_model(), tokenizer=byte_level_tokenizer())
+    found = encode(model, Example("e", "the <s> </s><mask>", 1))
+    tokens = model.tokenizer.convert_ids_to_tokens(found.ids.tolist())
+    assert tokens == [*("<s>", "t", "h", "e", "Ġ", "<", "s", ">"),
+                      *("Ġ", "<", "/", "s", ">", "<", "m", "a", "s", "k", ">", "</s>")]  # fmt: skip
+    assert found.erasable.tolist() == [False] + [True] * 18 + [False]
+    pieces = [found.example.text[slice(*span)] for span in found.spans[1:-1]]
+    assert "".join(pieces) == "the<s></s><mask>"
+    # A piece that is nothing but a space is of no word.
+    assert found.words[1:9].tolist() == [0, 0, 0, -1, 1, 2, 3, -1]
+    assert found.words[9:].tolist() == [4, 5, 6, 7, 8, 9, 9, 9, 9, 10, -1]
+
+
+def test_a_marker_that_is_a_word_of_the_vocabulary_is_unknown(tiny_model) -> None:
+    """A Unigram model may read `</s>` as the one piece that ends its texts."""
+    model = replace(tiny_model(), tokenizer=unigram_tokenizer())
+    found = encode(model, Example("e", "a </s>b", 1))
+    assert found.ids.tolist() == [0, 5, 6, 5, 2, 7, 1]  # <s> _ a _ <unk> b </s>
+    assert found.erasable.tolist() == [False, True, True, True, True, True, False]
+    assert found.spans[4] == (2, 6)
+    model.tokenizer.unk_token = None
+    with pytest.raises(FaithbenchError, match="a text spells '</s>', which this tokenizer reads"):
+        ids_of_text(model.tokenizer, [0, 1, 1], [1, 0, 1])
+
+
+def byte_level_tokenizer() -> Any:
+    """Return a tokenizer of RoBERTa's kind that knows single bytes only."""
+    special = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    inner: Any = Tokenizer(models.BPE({e: i for i, e in enumerate((*special, *alphabet))}, []))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=inner, cls_token="<s>", sep_token="</s>", pad_token="<pad>",
+        unk_token="<unk>", mask_token=AddedToken("<mask>", lstrip=True), model_max_length=64,
+    )  # fmt: skip
+
+
+def unigram_tokenizer() -> Any:
+    pieces = ("<s>", "</s>", "<unk>", "<pad>", "<mask>", "▁", "a", "b", "<", ">", "/", "s")
+    inner: Any = Tokenizer(models.Unigram([(p, -float(i > 4)) for i, p in enumerate(pieces)], 2))
+    inner.pre_tokenizer = pre_tokenizers.Metaspace()
+    inner.post_processor = processors.RobertaProcessing(("</s>", 1), ("<s>", 0))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=inner, cls_token="<s>", sep_token="</s>", pad_token="<pad>",
+        unk_token="<unk>", mask_token="<mask>", model_max_length=64,
+    )  # fmt: skip
 
 
 def words(count: int) -> str:

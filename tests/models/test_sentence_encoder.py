@@ -48,6 +48,12 @@ def test_the_mean_state_at_length_one(encoder: Path, tokenizer) -> None:
         np.testing.assert_allclose(row, by_hand(encoder, tokenizer, text), atol=1e-6)
 
 
+def test_a_marker_in_a_text_is_text(encoder: Path, tokenizer) -> None:
+    """`[SEP]` is read as three unknown pieces, not as the end of a text."""
+    (marked,), (spelt,) = embed(["a [SEP]"], str(encoder)), embed(["a ξ ψ 語"], str(encoder))
+    np.testing.assert_allclose(marked, spelt, atol=1e-6)
+
+
 def test_the_order_changes_nothing(encoder: Path) -> None:
     order = [3, 0, 4, 2, 1]
     again = embed([TEXTS[i] for i in order], str(encoder), "cpu")
