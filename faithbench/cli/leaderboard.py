@@ -67,18 +67,41 @@ def build_leaderboard(
     records: Records = Path("leaderboard/records"),
     submissions: Submissions = Path("submissions"),
     out: Out = Path("leaderboard"),
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Build although records of the former board are missing.")
+    ] = False,
 ) -> None:
     """Build all files of the leaderboard.
 
-    The same records give the same bytes.
+    The same records give the same bytes. Records that the board in place was made from and that
+    are no more are listed, and need --yes.
     """
-    from faithbench.leaderboard.build import build_files, write_files
+    from faithbench.leaderboard.build import build_files, stale_files, write_files
+    from faithbench.leaderboard.gather import shown_paths
     from faithbench.leaderboard.pages.formatting import counted
+    from faithbench.leaderboard.vanished import read_former, vanished_records
 
     board, files = build_files(records, submissions)
+    former = read_former(out)
+    vanished = vanished_records(former, shown_paths(records, submissions))
+    removed = stale_files(files, out)
+    for line in vanished.lines + [f"{out / name}: to be removed" for name in removed]:
+        _print(line)
+    if vanished.count and not yes:
+        raise FaithbenchError(
+            f"{counted(vanished.count, 'record')} that the board in {out} was made from cannot be "
+            f"found in {records} and {submissions}; restore them, check --records and "
+            "--submissions, or build without them with --yes"
+        )
+    if removed and not former.readable and not yes:
+        raise FaithbenchError(
+            f"{counted(len(removed), 'file')} would be removed, and {out / 'leaderboard.json'} "
+            "does not tell what it was made from; restore that file, or remove them with --yes"
+        )
     changed = write_files(files, out)
     for name in changed:
-        _print(f"{out / name}")
+        if name not in removed:
+            _print(f"{out / name}")
     outcome = f"{len(changed)} files changed" if changed else "nothing changed"
     tables = counted(len(board.tables), "table")
     _print(f"{tables} from {board.records} records in {out}: {outcome}")
@@ -92,12 +115,21 @@ def check_leaderboard(
 ) -> None:
     """Fail if the files differ from what a build would write."""
     from faithbench.leaderboard.build import build_files, differences
+    from faithbench.leaderboard.gather import shown_paths
     from faithbench.leaderboard.pages.formatting import counted
+    from faithbench.leaderboard.vanished import read_former, vanished_records
 
     board, files = build_files(records, submissions)
-    differing = differences(files, out)
+    vanished = vanished_records(read_former(out), shown_paths(records, submissions))
+    differing = vanished.lines or differences(files, out)
     for line in differing:
         _print(line)
+    if vanished.count:  # a build would make the loss look right
+        raise FaithbenchError(
+            f"{counted(vanished.count, 'record')} that the board in {out} was made from cannot be "
+            f"found in {records} and {submissions}; restore them, or check --records and "
+            "--submissions"
+        )
     if differing:
         raise FaithbenchError(
             f"{len(differing)} files in {out} are not what the records give; "

@@ -105,17 +105,11 @@ class Group:
 
 
 def find_records(records: Path, submissions: Path) -> list[PublishedRecord]:
-    """Read all records below two folders, not yet their rows; a missing folder holds none."""
+    """Read all records below two folders, not yet their rows."""
     published = [
-        PublishedRecord(StoredRecord(path, read(path)), f"records/{inside}", None)
-        for path, inside in record_files(records)
+        PublishedRecord(StoredRecord(path, read(path)), shown_path, submission)
+        for path, shown_path, submission in _published_files(records, submissions)
     ]
-    folders = sorted(submissions.iterdir()) if submissions.is_dir() else []
-    for folder in folders:
-        for path, inside in record_files(folder / "records"):
-            shown_path = f"submissions/{folder.name}/records/{inside}"
-            stored = StoredRecord(path, read(path))
-            published.append(PublishedRecord(stored, shown_path, folder.name))
     if not published:
         raise FaithbenchError(
             f"no record in {records} nor in {submissions}; make some with `faithbench run`, then "
@@ -123,6 +117,32 @@ def find_records(records: Path, submissions: Path) -> list[PublishedRecord]:
             f"{records}`, or point --records at another folder"
         )
     return published
+
+
+def shown_paths(records: Path, submissions: Path) -> list[str]:
+    """Return the paths of all records as pages show them, without reading any."""
+    return [shown_path for _, shown_path, _ in _published_files(records, submissions)]
+
+
+def _published_files(records: Path, submissions: Path) -> list[tuple[Path, str, str | None]]:
+    """Return the files of all records, their paths as pages show them, and their submissions.
+
+    Without a folder of submissions there are none, but a missing records folder is refused: a
+    mistyped name would else make a board of the submissions alone.
+    """
+    if not records.is_dir():
+        raise FaithbenchError(
+            f"no records folder {records}; check --records, or make it with "
+            f"`faithbench leaderboard publish --results results --records {records}`"
+        )
+    files: list[tuple[Path, str, str | None]] = [
+        (path, f"records/{inside}", None) for path, inside in record_files(records)
+    ]
+    folders = sorted(submissions.iterdir()) if submissions.is_dir() else []
+    for folder in folders:
+        for path, inside in record_files(folder / "records"):
+            files.append((path, f"submissions/{folder.name}/records/{inside}", folder.name))
+    return files
 
 
 def records_digest(records: Sequence[PublishedRecord]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,79 @@ def test_publish_build_and_check(folder: Path, capsys: pytest.CaptureFixture[str
     with pytest.raises(FaithbenchError, match="1 files in leaderboard are not what the records"):
         check_leaderboard(records=records, submissions=submissions, out=out)
     assert capsys.readouterr().out == "leaderboard/index.html: missing\n"
+
+
+@pytest.fixture
+def built(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A board of two tables: three explainers on sst2, and one on imdb."""
+    store(Path("results") / "imdb-folder" / "tiny-000000", "lime-22222222", {"aopc": UP},
+          task={"name": "imdb", "source": "folder"})  # fmt: skip
+    build_leaderboard(records=Path("results"), out=Path("board"))
+    capsys.readouterr()
+    return Path("board")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("command", [build_leaderboard, check_leaderboard])
+def test_a_mistyped_records_folder_is_refused(built: Path, command: Callable[..., None]) -> None:
+    before = contents(built)
+    with pytest.raises(FaithbenchError, match="no records folder result; check --records"):
+        command(records=Path("result"), out=built)
+    assert contents(built) == before
+
+
+def test_vanished_records_are_listed_and_need_yes(
+    built: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(built)
+    shutil.rmtree("results/imdb-folder")
+    with pytest.raises(FaithbenchError) as caught:
+        build_leaderboard(records=Path("results"), out=built)
+    assert str(caught.value) == (
+        "1 record that the board in board was made from cannot be found in results and "
+        "submissions; restore them, check --records and --submissions, or build without them "
+        "with --yes"
+    )
+    listed = [
+        "records/imdb-folder/tiny-000000/lime-22222222.json: missing",
+        "board/tasks/imdb.md: to be removed",
+        "board/tables/imdb.tex: to be removed",
+    ]
+    assert capsys.readouterr().out.splitlines() == listed
+    assert contents(built) == before
+    with pytest.raises(FaithbenchError) as checked:
+        check_leaderboard(records=Path("results"), out=built)
+    assert "restore them" in str(checked.value) and "build" not in str(checked.value)
+    assert capsys.readouterr().out.splitlines() == listed[:1]
+    build_leaderboard(records=Path("results"), out=built, yes=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == listed and lines[-1].startswith("1 table from 3 records in board: ")
+    assert not (built / "tasks/imdb.md").exists() and len(set(lines)) == len(lines)
+    build_leaderboard(records=Path("results"), out=built)
+    assert capsys.readouterr().out == "1 table from 3 records in board: nothing changed\n"
+
+
+def test_new_and_changed_records_need_no_yes(built: Path) -> None:
+    folder = Path("results/sst2-bundled/tiny-000000")
+    store(folder, "gradient-44444444", {"aopc": UP})
+    for path in folder.glob("lime-11111111*"):
+        path.unlink()
+    store(folder, "lime-33333333", {"aopc": UP[::-1]})
+    build_leaderboard(records=Path("results"), out=built)
+    assert b"lime-33333333" in (built / "leaderboard.json").read_bytes()
+
+
+def test_files_go_only_with_yes_if_the_former_board_cannot_be_read(built: Path) -> None:
+    shutil.rmtree("results/imdb-folder")
+    (built / "leaderboard.json").write_text("<<<<<<< HEAD")
+    with pytest.raises(FaithbenchError, match="2 files would be removed, and board/leaderboard"):
+        build_leaderboard(records=Path("results"), out=built)
+    assert (built / "tasks/imdb.md").exists()
+    build_leaderboard(records=Path("results"), out=built, yes=True)
+    assert not (built / "tasks/imdb.md").exists()
 
 
 @pytest.mark.parametrize(

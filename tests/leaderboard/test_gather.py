@@ -16,6 +16,7 @@ from faithbench.leaderboard.gather import (
     parts_of,
     read_values,
     records_digest,
+    shown_paths,
 )
 from faithbench.leaderboard.pages.table_page import table_page
 from faithbench.records.entrants import Entrant
@@ -138,7 +139,17 @@ def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
 
 def test_no_records_says_how_to_make_some(tmp_path: Path) -> None:
     with pytest.raises(FaithbenchError, match=r"no record in .*; make some with `faithbench run`"):
-        find_records(tmp_path / "a", tmp_path / "b")
+        find_records(tmp_path, tmp_path / "b")
+
+
+def test_a_records_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    store(tmp_path / "submissions" / "x" / "records", "lime-11111111", VALUES)
+    with pytest.raises(FaithbenchError, match=r"no records folder .*a; check --records, or make"):
+        find_records(tmp_path / "a", tmp_path / "submissions")
+    (tmp_path / "a").mkdir()
+    assert shown_paths(tmp_path / "a", tmp_path / "submissions") == [
+        "submissions/x/records/lime-11111111.json"
+    ]
 
 
 def test_rows_without_a_metric_of_the_record_are_refused(tmp_path: Path) -> None:
