@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,13 @@ def load_dataset(
         message = f"task {task.name} takes its bundled data, as the {chosen} failed: {error}"
         warnings.warn(message, UserWarning, stacklevel=2)
         return load_dataset(task, source="bundled", split=split, limit=limit)
-    examples = sample_by_digest(parse_examples(task, opened.rows), limit)
+    unread: Counter[str] = Counter()
+    examples = sample_by_digest(parse_examples(task, opened.rows, unread), limit)
     if not examples:
         raise FaithbenchError(f"split {split!r} of {task.name} from {chosen} holds no rows")
+    # Of data that the task pins, all fields are known.
+    if unread and not opened.checked:
+        warnings.warn(_note(task, chosen, split, unread), UserWarning, stacklevel=2)
     return Dataset(
         task=task,
         source=chosen,
@@ -72,6 +77,13 @@ def load_dataset(
         rationale=opened.rationale,
         checked=opened.checked,
     )
+
+
+def _note(task: Task, source: str, split: str, unread: Counter[str]) -> str:
+    """Say in one line which fields of how many rows were passed over."""
+    rows = sorted(unread.items())
+    fields = ", ".join(f"{field} ({count} row{'s' * (count > 1)})" for field, count in rows)
+    return f"split {split!r} of task {task.name} ({source}) has fields that are not read: {fields}"
 
 
 def sources(task: Task, folder: Path | None = None, split: str = "test") -> dict[str, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from hashlib import blake2b
 from typing import TypeGuard
 
@@ -12,32 +14,40 @@ from faithbench.data.kinds import KINDS
 from faithbench.data.sources import PlacedRow
 from faithbench.data.tasks import Task
 
-# Further fields of some data files; any other is more likely a misspelt one of ours.
-_EXTRA = {
-    *("article", "body_start", "category", "label_name", "stars", "title"),
-    *("phrases", "root5", "token_labels"),  # of SST-2
-}
-_KEYS = {"id", "text", "text_a", "text_b", "label", "rationale", "answers"}
+FIELDS = frozenset({"id", "text", "text_a", "text_b", "label", "rationale", "answers"})
+"""The fields of a row that some task reads."""
 
 
-def parse_examples(task: Task, rows: Iterable[PlacedRow]) -> Iterator[Example]:
+def parse_examples(
+    task: Task, rows: Iterable[PlacedRow], unread: Counter[str] | None = None
+) -> Iterator[Example]:
     """Yield rows as examples; a faulty row is an error that names its place and field.
+
+    Fields that the task does not read are counted in `unread`, by the rows that have them.
 
     An id may be used once. Of the rows gone by only eight bytes of the id's digest are kept;
     probability of a collision for a million ids: < 1e-7.
     """
     seen: set[int] = set()
+    read = _fields_read(task)
     for place, row in rows:
         if not isinstance(row, dict):
             raise FaithbenchError(f"{place}: expected a JSON object, found {row!r:.60}")
+        strays = sorted(set(row) - read)
         try:
+            _check_spelling(task, row, strays)
             example = _example(task, row)
             key = int.from_bytes(blake2b(example.id.encode(), digest_size=8).digest(), "big")
             if key in seen:
                 raise _RowError("id", "an id used once", example.id)
         except _RowError as fault:
-            raise FaithbenchError(f"{place}: {fault}; fix the row") from None
+            hint = (
+                f" (the row has {', '.join(strays)}, not read)" if fault.missing and strays else ""
+            )
+            raise FaithbenchError(f"{place}: {fault}{hint}; fix the row") from None
         seen.add(key)
+        if unread is not None:
+            unread.update(strays)
         yield example
 
 
@@ -46,11 +56,25 @@ class _RowError(Exception):
 
     def __init__(self, field: str, expected: str, found: object) -> None:
         super().__init__(f"field {field!r}: expected {expected}, found {found!r:.60}")
+        self.missing = found is None
+
+
+def _fields_read(task: Task) -> set[str]:
+    """Return the fields that the task reads, those by which its files are cut included."""
+    unused = set() if KINDS[task.kind].has_answers else {"answers"}
+    cut = {derived.by for derived in task.folder.derive.values()} if task.folder else set()
+    return {*(FIELDS - unused), *cut}
+
+
+def _check_spelling(task: Task, row: dict[str, object], strays: list[str]) -> None:
+    """Refuse a misspelt field that a row may lack: all others are missed when they are read."""
+    used = {"rationale": task.rationale != "none", "answers": KINDS[task.kind].has_answers}
+    for field in [name for name, is_used in used.items() if is_used and name not in row]:
+        if close := get_close_matches(field, strays, n=1, cutoff=0.8):
+            raise _RowError(field, f"that name, not {close[0]!r}", row[close[0]])
 
 
 def _example(task: Task, row: dict[str, object]) -> Example:
-    if strays := sorted(set(row) - _KEYS - _EXTRA):
-        raise _RowError(strays[0], f"one of the fields {', '.join(sorted(_KEYS))}", row[strays[0]])
     if "text" in row and "text_a" in row:
         raise _RowError("text_a", "either text or text_a", "both")
     paired = KINDS[task.kind].texts == 2
@@ -63,7 +87,7 @@ def _example(task: Task, row: dict[str, object]) -> Example:
         label=_label(task, row.get("label")),
         text_b=_string(row, "text_b") if paired else None,
         rationale=_rationale(text, row.get("rationale")),
-        answers=_answers(text, row.get("answers")),
+        answers=_answers(text, row.get("answers")) if KINDS[task.kind].has_answers else (),
     )
 
 

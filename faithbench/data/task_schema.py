@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -24,7 +24,7 @@ from faithbench.core.schema import Closed, describe_error
 from faithbench.data.sources import find_source, installed_sources
 
 Rationale = Literal["human", "proxy", "none"]
-Column = Literal["id", "text", "text_b", "label", "answers", "options"]
+Column = Literal["id", "text", "text_b", "label", "rationale", "answers", "options"]
 
 Split = Annotated[str, Field(pattern="^(train|dev|test)$")]
 Text = Annotated[str, Field(min_length=1)]
@@ -82,12 +82,63 @@ class SourceTable(Closed):
         yield from ()
 
 
-class FolderTable(SourceTable):
+class MappedTable(SourceTable):
+    """Base of the tables of sources whose rows may have names of their own.
+
+    `columns` maps our names to the source's. A dot reads inside a column (`answers.text`). Labels
+    are matched by name where the source's names are the task's, else by index; with `values`, by
+    their position in that list, and rows of any other label are left out. Rows whose text is
+    blank are left out too. `layout` (once called `form`, which is still read) says how the
+    source's rows become ours:
+
+    - `plain`: one row each;
+    - `squad`: as plain, with answers as two lists, of texts and of starts;
+    - `cloze`: one row per sentence that holds a candidate, as Ghaeini et al. (2019) read the
+      Children's Book Test: is the blank's filler in it? Its words are the rationale.
+    """
+
+    key: ClassVar[str]  # the table's name in a task file
+
+    columns: dict[Column, Text] = Field(default_factory=dict)
+    values: tuple[StrictInt | str, ...] = ()
+    layout: Literal["plain", "squad", "cloze"] = Field(
+        default="plain", validation_alias=AliasChoices("layout", "form")
+    )
+
+    @model_validator(mode="after")
+    def _columns_are_read(self) -> Self:
+        read = (*_NEEDED[self.layout], "id", "text_b", "rationale")
+        if stray := sorted(set(self.columns) - set(read)):
+            raise ValueError(f"columns.{stray[0]} is not read with layout = {self.layout!r}")
+        return self
+
+    def columns_of(self, row: Mapping[str, Any]) -> dict[str, str]:
+        """Return the column of this row that each of our names is read from."""
+        return {str(ours): column for ours, column in self.columns.items()}
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield the columns, where some are mapped."""
+        if self.columns:
+            yield "columns", ", ".join(f"{ours} = {its}" for ours, its in self.columns.items())
+
+
+_NEEDED: dict[str, tuple[Column, ...]] = {
+    "plain": ("text", "label"),
+    "squad": ("text", "text_b", "answers"),
+    "cloze": ("text", "text_b", "answers", "options"),
+}
+"""The names of ours that each layout reads."""
+
+
+class FolderTable(MappedTable):
     """Files `<name>/<stem>.jsonl.gz` under the data folder, with the sums they were tested with.
 
-    `derive` cuts one file into the splits that name it; `get` says where the files come from, when
+    Names that `columns` does not map are read as they are. `derive` cuts one file into the splits
+    that name it, by a field under the file's own name; `get` says where the files come from, when
     they are not there.
     """
+
+    key = "folder"
 
     name: Plain
     splits: dict[Split, Plain] = Field(min_length=1)
@@ -122,8 +173,22 @@ class FolderTable(SourceTable):
             shares = ", ".join(f"{split} {share}%" for split, share in derived.shares.items())
             yield "cut", f"{stem} by {derived.by}: {shares}"
         yield "checksums", ", ".join(sorted(self.sha256)) or "none: not pinned"
+        yield from super().facts()
         if self.get:
             yield "get", self.get
+
+    @property
+    def maps(self) -> bool:
+        """Return whether rows are under other names, or of another form, than ours."""
+        return bool(self.columns or self.values or self.layout != "plain")
+
+    def columns_of(self, row: Mapping[str, Any]) -> dict[str, str]:
+        """Return the mapped columns, and the others of our names that the row has itself."""
+        taken = {column.partition(".")[0] for column in self.columns.values()}
+        own = {name: name for name in get_args(Column) if name in row and name not in taken}
+        if "text_a" in row and "text_a" not in taken:
+            own.setdefault("text", "text_a")
+        return own | self.columns
 
     def file(self, root: Path, split: str) -> Path:
         """Return the packed file of a split, or the plain one where only that is there."""
@@ -132,42 +197,21 @@ class FolderTable(SourceTable):
         return plain if plain.is_file() and not packed.is_file() else packed
 
 
-class HubTable(SourceTable):
-    """A dataset of the Hugging Face hub; `columns` maps our names to its columns.
+class HubTable(MappedTable):
+    """A dataset of the Hugging Face hub, of which every column that is read is named."""
 
-    A dot reads inside a column (`answers.text`). Labels are matched by name where the hub's
-    names are the task's, else by index; with `values`, by their position in that list, and rows
-    of any other label are left out. Rows whose text is blank are left out too. `layout` (once
-    called `form`, which is still read) says how the hub's rows become ours:
-
-    - `plain`: one row each;
-    - `squad`: as plain, with answers as two lists, of texts and of starts;
-    - `cloze`: one row per sentence that holds a candidate, as Ghaeini et al. (2019) read the
-      Children's Book Test: is the blank's filler in it? Its words are the rationale.
-    """
+    key = "hub"
 
     dataset: Text
     config: str | None = None
     revision: Revision | None = None
     columns: dict[Column, Text]
-    values: tuple[StrictInt | str, ...] = ()
-    layout: Literal["plain", "squad", "cloze"] = Field(
-        default="plain", validation_alias=AliasChoices("layout", "form")
-    )
     rationale: Rationale = "none"
 
     @model_validator(mode="after")
     def _columns_are_enough(self) -> Self:
-        needed: dict[str, tuple[Column, ...]] = {
-            "plain": ("text", "label"),
-            "squad": ("text", "text_b", "answers"),
-            "cloze": ("text", "text_b", "answers", "options"),
-        }
-        read = needed[self.layout]
-        if absent := [name for name in read if name not in self.columns]:
+        if absent := [name for name in _NEEDED[self.layout] if name not in self.columns]:
             raise ValueError(f"columns must name the hub's column for {' and '.join(absent)}")
-        if stray := sorted(set(self.columns) - {*read, "id", "text_b"}):
-            raise ValueError(f"columns.{stray[0]} is not read with layout = {self.layout!r}")
         return self
 
     @property
@@ -179,7 +223,7 @@ class HubTable(SourceTable):
         """Yield the dataset, its revision and its columns."""
         yield "dataset", f"{self.dataset}, {self.config}" if self.config else self.dataset
         yield "revision", f"{self.revision or 'main'}{'' if self.pinned else ' (unpinned)'}"
-        yield "columns", ", ".join(f"{ours} = {its}" for ours, its in self.columns.items())
+        yield from super().facts()
 
 
 class BundledTable(SourceTable):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from faithbench.core.files import file_sha256
 from faithbench.core.types import Answer, Example
 from faithbench.data.dataset import load_dataset
 from tests.support.builders import ROWS, complaint, make_task, put
@@ -21,7 +22,6 @@ def test_pairs_answers_and_line_separators_inside_texts(tmp_path: Path) -> None:
         "label": 0,
         "rationale": [],
         "answers": [{"start": 0, "text": "Ada", "ambiguous": 2}],
-        "article": "x",
     }
     put(tmp_path, [json.dumps(row, ensure_ascii=False)])
     found = load_dataset(make_task(kind="qa", hub=None), folder=tmp_path)
@@ -48,7 +48,11 @@ def test_pairs_answers_and_line_separators_inside_texts(tmp_path: Path) -> None:
         ({"id": "x", "label": "maybe", "text": "t"}, "one of no, yes, found 'maybe'"),
         (
             {"id": "x", "label": 0, "text": "t", "rationales": []},
-            "field 'rationales': expected one",
+            "field 'rationale': expected that name, not 'rationales', found []; fix",
+        ),
+        (
+            {"id": "x", "lable": 0, "text": "t", "doc": "d"},
+            "found None (the row has doc, lable, not read); fix the row",
         ),
         ("[1]", "expected a JSON object, found [1]"),
         ('{"id": ', "expected one JSON object, found Expecting value"),
@@ -97,3 +101,30 @@ def test_a_pair_needs_its_second_text(tmp_path: Path) -> None:
     put(tmp_path, ROWS[:1])
     task = make_task(kind="pair", hub=None)
     assert "line 1: field 'text_b': expected a text" in complaint(task, folder=tmp_path)
+
+
+def test_other_fields_are_passed_over_with_one_note(tmp_path: Path) -> None:
+    """Also a field that other kinds read: a class has no answers, of whatever form."""
+    put(tmp_path, [row | {"doc": 3, "answers": "x"} for row in ROWS[:2]] + [ROWS[2] | {"doc": 4}])
+    with pytest.warns(UserWarning) as caught:
+        found = load_dataset(make_task(), folder=tmp_path, limit=1)
+    assert [str(warning.message) for warning in caught] == [
+        "split 'test' of task mini (folder) has fields that are not read: "
+        "answers (2 rows), doc (3 rows)"
+    ]
+    assert len(found.examples) == 1 and found.examples[0].answers == ()
+
+
+def test_the_fields_of_pinned_data_are_known(tmp_path: Path) -> None:
+    path = put(tmp_path, [ROWS[0] | {"doc": 3}])
+    folder = {"name": "mini", "splits": {"test": "test"}, "sha256": {"test": file_sha256(path)}}
+    found = load_dataset(make_task(folder=folder), folder=tmp_path)
+    assert found.checked and len(found.examples) == 1
+
+
+def test_a_misspelt_answer_is_not_passed_over(tmp_path: Path) -> None:
+    put(tmp_path, [{"id": "a", "text": "Ada", "text_b": "Who?", "label": 1, "answer": []}])
+    task = make_task(kind="qa", hub=None)
+    assert "field 'answers': expected that name, not 'answer', found []" in complaint(
+        task, folder=tmp_path
+    )

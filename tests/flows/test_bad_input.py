@@ -74,8 +74,8 @@ def put(root: Path, *rows: dict[str, Any]) -> Path:
     [
         (
             {"id": "b", "sentence": "good film", "label": 1},
-            "field 'sentence': expected one of the fields answers, id, label, rationale, text, "
-            "text_a, text_b, found 'good film'",
+            "field 'text': expected a text that is not blank, found None "
+            "(the row has sentence, not read)",
         ),
         (
             {"id": "b", "text": "good", "label": "maybe"},

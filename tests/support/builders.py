@@ -19,8 +19,8 @@ from faithbench.records.rows import ResultRow, make_row
 
 REVISION = "0123456789" * 4
 ROWS: list[dict[str, Any]] = [
-    {"id": "a", "text": "good film", "label": 1, "rationale": [[0, 4]], "root5": 4},
-    {"id": "b", "text": "dull film", "label": "no", "rationale": None, "token_labels": [1, 2]},
+    {"id": "a", "text": "good film", "label": 1, "rationale": [[0, 4]]},
+    {"id": "b", "text": "dull film", "label": "no", "rationale": None},
     {"id": "c", "text": "fine, warm film", "label": "yes", "rationale": [[0, 4], [6, 10]]},
 ]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.data.columns import check_columns, our_rows
+from faithbench.data.examples import FIELDS
 from faithbench.data.jsonl import file_digest, read_rows, share_of
 from faithbench.data.sources import PlacedRow, SplitRequest, SplitRows
 from faithbench.data.task_schema import FolderTable
@@ -33,7 +35,25 @@ def read(wanted: SplitRequest[FolderTable]) -> SplitRows:
     rows: Iterable[PlacedRow] = read_rows(path)
     if derived := wanted.table.derive.get(wanted.table.splits[wanted.split]):
         rows = share_of(rows, derived, wanted.split)
+    if wanted.table.maps:
+        rows = _under_our_names(wanted, rows)
     return SplitRows(rows, lambda: digest, wanted.task.rationale, checked)
+
+
+def _under_our_names(
+    wanted: SplitRequest[FolderTable], rows: Iterable[PlacedRow]
+) -> Iterator[PlacedRow]:
+    """Yield the rows as the table maps them, with the fields that it does not read."""
+    for number, (place, theirs) in enumerate(rows):
+        if not isinstance(theirs, dict):
+            yield place, theirs  # an error that is told where rows become examples
+            continue
+        check_columns(wanted, place, theirs)
+        columns = wanted.table.columns_of(theirs)
+        read = {column.partition(".")[0] for column in columns.values()}
+        others = {key: value for key, value in theirs.items() if key not in FIELDS | read}
+        for row in our_rows(wanted, place, number, theirs):
+            yield place, others | row
 
 
 def _file(wanted: SplitRequest[FolderTable]) -> Path | None:

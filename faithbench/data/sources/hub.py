@@ -5,21 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.data.columns import check_columns, our_rows
 from faithbench.data.hub import hub_reachable, prepare_offline
 from faithbench.data.sources import PlacedRow, SplitRequest, SplitRows
 from faithbench.data.task_schema import HubTable
-from faithbench.data.tasks import Task
 
 table = HubTable
 remote = True
-
-Row = dict[str, Any]
 
 
 def obstacle(wanted: SplitRequest[HubTable]) -> str | None:
@@ -34,7 +31,7 @@ def read(wanted: SplitRequest[HubTable]) -> SplitRows:
     """Open a split; its digest is that of the canonical JSON of all rows under our names."""
     source = wanted.table
     data = _load(wanted)
-    check_columns(wanted.task, source, data.column_names)
+    check_columns(wanted, source.dataset, data.column_names)
     feature = data.features.get(source.columns.get("label", ""))
     names = list(getattr(feature, "names", None) or [])
     digest = hashlib.sha256()
@@ -43,9 +40,10 @@ def read(wanted: SplitRequest[HubTable]) -> SplitRows:
         # Rows are digested as they pass, all of them, also if a limit then takes a few: the digest
         # names the data and not the sample.
         for number, theirs in enumerate(data):
-            for row in our_rows(wanted, number, theirs, names):
+            place = f"{source.dataset}, row {number}"
+            for row in our_rows(wanted, place, number, theirs, names):
                 digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
-                yield f"{source.dataset}, row {number}", row
+                yield place, row
 
     return SplitRows(rows(), digest.hexdigest, source.rationale, source.pinned)
 
@@ -131,88 +129,3 @@ def _prepared(dataset: str, config: str | None, revision: str | None) -> bool:
     folders = [path for path in prepared.glob(f"{config or '*'}/*/*") if path.is_dir()]
     ages = [(path.stat().st_mtime, path.name) for path in folders]
     return bool(ages) and revision in (None, max(ages)[1])
-
-
-def our_rows(
-    wanted: SplitRequest[HubTable], number: int, theirs: Row, names: list[str]
-) -> Iterator[Row]:
-    """Yield what a row of the hub says under our names; `names` are those of its labels."""
-    task, source = wanted.task, wanted.table
-    row: Row = {ours: _value(theirs, column) for ours, column in source.columns.items()}
-    # Ids need not be unique across the hub's splits.
-    row["id"] = f"{task.name}-{wanted.split}-{row.get('id', number)}"
-    texts = (row["text"], row.get("text_b", "-"))
-    if any(isinstance(text, str) and not text.strip() for text in texts):
-        return  # some hub sets hold a few empty texts, of which nothing can be said
-    try:
-        yield from _LAYOUTS[source.layout](task, source, row, names)
-    except (TypeError, ValueError) as error:
-        raise FaithbenchError(
-            f"{source.dataset}, row {number}: not of the layout {source.layout!r} ({error}); "
-            f"fix hub.columns or hub.layout of task {task.name}"
-        ) from error
-
-
-def check_columns(task: Task, source: HubTable, names: list[str]) -> None:
-    """Refuse a dataset that lacks a column the task file names."""
-    needed = {column.partition(".")[0] for column in source.columns.values()}
-    if absent := sorted(needed - set(names)):
-        raise FaithbenchError(
-            f"{source.dataset} has no column {absent[0]!r}, it has "
-            f"{', '.join(names)}; fix hub.columns of task {task.name}"
-        )
-
-
-def _value(row: Row, path: str) -> Any:
-    value: Any = row
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def _plain(task: Task, source: HubTable, row: Row, names: list[str]) -> Iterator[Row]:
-    label = row["label"]
-    if source.values:
-        if label not in source.values:
-            return
-        label = source.values.index(label)
-    elif set(names) == set(task.labels) and label in range(len(names)):
-        label = task.labels.index(names[label])
-    yield row | {"label": label}
-
-
-def _squad(task: Task, source: HubTable, row: Row, names: list[str]) -> Iterator[Row]:
-    """Read answers kept as two lists; without one, the question has no answer."""
-    given = row["answers"] if isinstance(row["answers"], dict) else {}
-    texts, starts = given.get("text") or [], given.get("answer_start") or []
-    pairs = zip(starts, texts, strict=True)
-    answers = [{"start": start, "text": text} for start, text in pairs]
-    yield row | {"answers": answers, "label": "answerable" if answers else "no_answer"}
-
-
-def _cloze(task: Task, source: HubTable, row: Row, names: list[str]) -> Iterator[Row]:
-    """Make one row of each sentence that holds a candidate: is the filler in it, and where?"""
-    candidates = [_word(option) for option in row["options"]]
-    filler = _word(row["answers"])
-    for index, sentence in enumerate(row["text"]):
-        if not any(pattern.search(sentence) for pattern in candidates):
-            continue
-        spans = [list(match.span()) for match in filler.finditer(sentence)]
-        yield {
-            "id": f"{row['id']}-{index}",
-            "text": sentence,
-            "text_b": row["text_b"],
-            "label": int(bool(spans)),
-            "rationale": spans or None,
-        }
-
-
-def _word(words: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w){re.escape(words)}(?!\w)")
-
-
-_LAYOUTS: dict[str, Callable[[Task, HubTable, Row, list[str]], Iterator[Row]]] = {
-    "plain": _plain,
-    "squad": _squad,
-    "cloze": _cloze,
-}

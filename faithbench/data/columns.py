@@ -1,0 +1,108 @@
+"""Rows under names of their own, read as rows under ours: columns, labels and layouts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.data.sources import SplitRequest
+from faithbench.data.task_schema import MappedTable
+from faithbench.data.tasks import Task
+
+Row = dict[str, Any]
+Mapped = TypeVar("Mapped", bound=MappedTable)
+
+# What a file of JSON lines may leave out of a row that has none.
+_OPTIONAL = ("rationale", "answers")
+
+
+def our_rows(
+    wanted: SplitRequest[Mapped], place: str, number: int, theirs: Row, names: Sequence[str] = ()
+) -> Iterator[Row]:
+    """Yield what a row of the source says under our names; `names` are those of its labels."""
+    task, table = wanted.task, wanted.table
+    row: Row = {ours: _value(theirs, column) for ours, column in table.columns_of(theirs).items()}
+    # Ids of the source need not be unique across its splits; a file's own `id` is kept.
+    if "id" in table.columns or "id" not in row:
+        row["id"] = f"{task.name}-{wanted.split}-{row.get('id', number)}"
+    texts = (row.get("text"), row.get("text_b"))
+    if any(isinstance(text, str) and not text.strip() for text in texts):
+        return  # some hub sets hold a few empty texts, of which nothing can be said
+    try:
+        yield from _LAYOUTS[table.layout](task, table, row, names)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FaithbenchError(
+            f"{place}: not of the layout {table.layout!r} ({error}); "
+            f"fix {table.key}.columns or {table.key}.layout of task {task.name}"
+        ) from error
+
+
+def check_columns(wanted: SplitRequest[Mapped], place: str, names: Iterable[str]) -> None:
+    """Refuse data, or one row of them, that lack a column the task file names."""
+    table, there = wanted.table, list(names)
+    optional = _OPTIONAL if table.key == "folder" else ()
+    needed = {
+        column.partition(".")[0] for ours, column in table.columns.items() if ours not in optional
+    }
+    if absent := sorted(needed - set(there)):
+        raise FaithbenchError(
+            f"{place} has no column {absent[0]!r}, it has "
+            f"{', '.join(there)}; fix {table.key}.columns of task {wanted.task.name}"
+        )
+
+
+def _value(row: Row, path: str) -> Any:
+    value: Any = row
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _plain(task: Task, table: MappedTable, row: Row, names: Sequence[str]) -> Iterator[Row]:
+    label: Any = row.get("label")
+    if table.values:
+        if label not in table.values:
+            return
+        label = table.values.index(label)
+    elif set(names) == set(task.labels) and label in range(len(names)):
+        label = task.labels.index(names[label])
+    yield row | {"label": label}
+
+
+def _squad(task: Task, table: MappedTable, row: Row, names: Sequence[str]) -> Iterator[Row]:
+    """Read answers kept as two lists; without one, the question has no answer."""
+    given = row["answers"] if isinstance(row["answers"], dict) else {}
+    texts, starts = given.get("text") or [], given.get("answer_start") or []
+    pairs = zip(starts, texts, strict=True)
+    answers = [{"start": start, "text": text} for start, text in pairs]
+    yield row | {"answers": answers, "label": "answerable" if answers else "no_answer"}
+
+
+def _cloze(task: Task, table: MappedTable, row: Row, names: Sequence[str]) -> Iterator[Row]:
+    """Make one row of each sentence that holds a candidate: is the filler in it, and where?"""
+    candidates = [_word(option) for option in row["options"]]
+    filler = _word(row["answers"])
+    for index, sentence in enumerate(row["text"]):
+        if not any(pattern.search(sentence) for pattern in candidates):
+            continue
+        spans = [list(match.span()) for match in filler.finditer(sentence)]
+        yield {
+            "id": f"{row['id']}-{index}",
+            "text": sentence,
+            "text_b": row["text_b"],
+            "label": int(bool(spans)),
+            "rationale": spans or None,
+        }
+
+
+def _word(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(words)}(?!\w)")
+
+
+_LAYOUTS: dict[str, Callable[[Task, MappedTable, Row, Sequence[str]], Iterator[Row]]] = {
+    "plain": _plain,
+    "squad": _squad,
+    "cloze": _cloze,
+}

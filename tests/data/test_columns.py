@@ -1,0 +1,109 @@
+"""Rows of each layout under our names, whichever source they come from."""
+
+from __future__ import annotations
+
+import pytest
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.data.columns import Row, our_rows
+from faithbench.data.sources import SplitRequest
+from faithbench.data.tasks import Task, load_task
+from tests.support.builders import make_task
+
+
+def rows(task: Task, theirs: Row, names: list[str] | None = None) -> list[Row]:
+    assert task.hub is not None
+    wanted = SplitRequest(task, task.hub, "test")
+    return list(our_rows(wanted, f"{task.hub.dataset}, row 3", 3, theirs, names or []))
+
+
+def test_snli_leaves_out_pairs_without_a_label() -> None:
+    task = load_task("snli")
+    pair = {"premise": "A dog runs.", "hypothesis": "It moves."}
+    assert [row["label"] for row in rows(task, pair | {"label": 0})] == [1]
+    assert task.labels[1] == "entailment"
+    assert [row["label"] for row in rows(task, pair | {"label": 2})] == [0]
+    assert rows(task, pair | {"label": -1}) == []
+
+
+def test_news20_takes_two_groups_of_twenty() -> None:
+    task = load_task("news20")
+    post = {"text": "The goalie.", "label": 10, "label_text": "rec.sport.hockey"}
+    assert rows(task, post) == [{"id": "news20-test-3", "text": "The goalie.", "label": 1}]
+    assert rows(task, post | {"label_text": "sci.space"}) == []
+    assert rows(task, post | {"text": "\n"}) == []
+
+
+def test_labels_by_name_where_the_names_agree() -> None:
+    found = {"idx": 8, "sentence": "x", "label": 0}
+    assert rows(make_task(), found, ["yes", "no"])[0]["label"] == 1
+    assert rows(make_task(), found, ["a", "b"])[0]["label"] == 0
+    assert rows(make_task(), found)[0]["id"] == "mini-test-8"
+
+
+def test_squad_with_and_without_answers() -> None:
+    task = load_task("squad2")
+    row = {"id": "q1", "context": "Ada wrote it.", "question": "Who?"}
+    answers = {"text": ["Ada", "Ada wrote"], "answer_start": [0, 0]}
+    (found,) = rows(task, row | {"answers": answers})
+    assert found == {
+        "id": "squad2-test-q1",
+        "text": "Ada wrote it.",
+        "text_b": "Who?",
+        "answers": [{"start": 0, "text": "Ada"}, {"start": 0, "text": "Ada wrote"}],
+        "label": "answerable",
+    }
+    (found,) = rows(task, row | {"answers": {"text": [], "answer_start": []}})
+    assert (found["answers"], found["label"]) == ([], "no_answer")
+    with pytest.raises(FaithbenchError, match=r"squad_v2, row 3: not of the layout 'squad' \(zip"):
+        rows(task, row | {"answers": {"text": ["Ada"], "answer_start": []}})
+
+
+def test_cloze_makes_a_row_of_each_sentence_with_a_candidate() -> None:
+    task = load_task("cbt-ne")
+    found = rows(
+        task,
+        {
+            "sentences": ["Ann saw Tom , and Ann ran .", "Annie slept .", "Tom sang ."],
+            "question": "XXXXX came back .",
+            "answer": "Ann",
+            "options": ["Ann", "Tom"],
+        },
+    )
+    assert [(row["id"], row["label"], row["rationale"]) for row in found] == [
+        ("cbt-ne-test-3-0", 1, [[0, 3], [18, 21]]),
+        ("cbt-ne-test-3-2", 0, None),
+    ]
+    assert {row["text_b"] for row in found} == {"XXXXX came back ."}
+    with pytest.raises(FaithbenchError, match="not of the layout 'cloze'"):
+        rows(task, {"sentences": None, "question": "q", "answer": "Ann", "options": ["Ann"]})
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ({"gold": "yes", "s": {"raw": "a film"}}, {"id": "mini-test-3"}),
+        ({"id": "x", "gold": "yes", "s": {"raw": "a film"}}, {"id": "x"}),
+        (
+            {"gold": "yes", "s": {"raw": "a film"}, "rationale": [[0, 1]], "label": "noise"},
+            {"id": "mini-test-3", "rationale": [[0, 1]]},
+        ),
+    ],
+)
+def test_a_folder_reads_what_it_does_not_map_under_our_names(theirs: Row, ours: Row) -> None:
+    columns = {"text": "s.raw", "label": "gold"}
+    task = make_task(folder={"name": "mini", "splits": {"test": "test"}, "columns": columns})
+    assert task.folder is not None
+    (row,) = our_rows(SplitRequest(task, task.folder, "test"), "here", 3, theirs)
+    assert row == {"text": "a film", "label": "yes"} | ours
+
+
+def test_a_row_that_lacks_what_its_layout_reads() -> None:
+    folder = {"name": "mini", "splits": {"test": "test"}, "layout": "squad"}
+    task = make_task(kind="qa", hub=None, folder=folder)
+    assert task.folder is not None
+    wanted = SplitRequest(task, task.folder, "test")
+    with pytest.raises(
+        FaithbenchError, match=r"^here: not of the layout 'squad' \('answers'\); fix"
+    ):
+        list(our_rows(wanted, "here", 0, {"text": "t", "text_b": "q"}))
