@@ -55,3 +55,8 @@ def stop_words() -> frozenset[str]:
 def is_stop_word(word: str) -> bool:
     """Return whether a word is a stop word, in any case and with any apostrophe."""
     return word.lower().replace("\u2019", "'") in stop_words()
+
+
+def is_content_word(word: str) -> bool:
+    """Return whether a word is neither a stop word nor a punctuation mark."""
+    return not is_stop_word(word) and any(character.isalnum() for character in word)

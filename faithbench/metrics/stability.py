@@ -2,16 +2,17 @@
 
 `iou_*` compare each example with its three nearest of the same predicted class (Situ et al. 2021,
 below called L2E). An explanation is read as words: the strings of an example's words, lower-cased,
-with one score for each of them.
+with one score for each of them. What tables show is the overlap above chance, on content words
+(see `overlap`): the raw overlap of L2E rewards explanations for choosing stop-words, which all
+texts share. It is there on request, to reproduce published numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from math import inf
-from typing import TypeVar
 
 import numpy as np
 
@@ -19,18 +20,21 @@ from faithbench.core.erasure import top_count
 from faithbench.core.types import Bools, Floats, Ints, rank
 from faithbench.data.words import is_stop_word
 from faithbench.metrics.explained import ExplainedTexts
-from faithbench.metrics.neighbours import Neighbours
+from faithbench.metrics.overlap import (
+    WordSet,
+    iou,
+    mean_of_known,
+    mean_over_neighbours,
+    overlaps_above_chance,
+)
 from faithbench.metrics.registry import metric
 from faithbench.metrics.word_scores import WordScores
 
-WordSet = frozenset[str]
 Labelled = tuple[WordSet, WordSet, WordSet, WordSet]
 """The words labelled high negative, low negative, low positive and high positive."""
 
 HIGH_NEGATIVE, LOW_NEGATIVE, NEUTRAL, LOW_POSITIVE, HIGH_POSITIVE = range(5)
 _SLACK = 1e-9
-
-Explanation = TypeVar("Explanation", WordSet, Labelled)
 
 
 @metric(
@@ -38,17 +42,72 @@ Explanation = TypeVar("Explanation", WordSet, Labelled)
     kind="table",
     family="stability",
     higher_is_better=True,
-    bounds=(0, 1),
+    bounds=(-1, 1),
+    version=2,
     needs_encoder=True,
     headline=True,
 )
 def iou_semantic(table: ExplainedTexts) -> list[float | None]:
+    """Overlap above chance of the top 30% content words with those of the 3 examples nearest in
+    meaning.
+    """
+    return overlaps_above_chance(table, top_marks, table.neighbours("semantic"))
+
+
+@metric(
+    "iou_lexical",
+    kind="table",
+    family="stability",
+    higher_is_better=True,
+    bounds=(-1, 1),
+    version=2,
+)
+def iou_lexical(table: ExplainedTexts) -> list[float | None]:
+    """Overlap above chance of the top 30% content words with those of the 3 examples nearest in
+    wording.
+    """
+    return overlaps_above_chance(table, top_marks, table.neighbours("lexical"))
+
+
+@metric(
+    "iou_labels",
+    kind="table",
+    family="stability",
+    higher_is_better=True,
+    bounds=(-1, 1),
+    version=2,
+    needs_encoder=True,
+)
+def iou_labels(table: ExplainedTexts) -> list[float | None]:
+    """Overlap above chance, with the 3 nearest in meaning, of content words by sign and
+    strength.
+    """
+    return overlaps_above_chance(table, label_marks, table.neighbours("semantic"))
+
+
+@metric(
+    "iou_semantic:variant=raw",
+    kind="table",
+    family="stability",
+    higher_is_better=True,
+    bounds=(0, 1),
+    needs_encoder=True,
+    opt_in=True,
+)
+def iou_semantic_raw(table: ExplainedTexts) -> list[float | None]:
     """Overlap of the top 30% words with those of the 3 examples nearest in meaning."""
     return mean_over_neighbours(_tops(table.words), table.neighbours("semantic"), iou)
 
 
-@metric("iou_lexical", kind="table", family="stability", higher_is_better=True, bounds=(0, 1))
-def iou_lexical(table: ExplainedTexts) -> list[float | None]:
+@metric(
+    "iou_lexical:variant=raw",
+    kind="table",
+    family="stability",
+    higher_is_better=True,
+    bounds=(0, 1),
+    opt_in=True,
+)
+def iou_lexical_raw(table: ExplainedTexts) -> list[float | None]:
     """Overlap of the top 30% words with those of the 3 examples nearest in wording."""
     return mean_over_neighbours(_tops(table.words), table.neighbours("lexical"), iou)
 
@@ -67,14 +126,15 @@ def iou_lexical_l2e(table: ExplainedTexts) -> list[float | None]:
 
 
 @metric(
-    "iou_labels",
+    "iou_labels:variant=raw",
     kind="table",
     family="stability",
     higher_is_better=True,
     bounds=(0, 1),
     needs_encoder=True,
+    opt_in=True,
 )
-def iou_labels(table: ExplainedTexts) -> list[float | None]:
+def iou_labels_raw(table: ExplainedTexts) -> list[float | None]:
     """Overlap with the 3 nearest in meaning of words by sign and strength (L2E, Eq. 1)."""
     labelled = [labelled_words(words.strings, words.scores) for words in table.words]
     return mean_over_neighbours(labelled, table.neighbours("semantic"), iou_of_labels)
@@ -171,37 +231,28 @@ def top_words(strings: Sequence[str], scores: Floats, share: float = 0.3) -> Wor
     Words are ranked one by one: a string that is there twice among the best counts twice towards
     the share and once in the set.
     """
-    if not len(strings):
-        return frozenset()
-    # To 12 digits, so that 30% is 30 and not a hair more or less.
-    count = top_count(len(strings), round(100 * share, 12))
-    return frozenset(strings[index] for index in rank(_one_per_word(strings, scores))[:count])
+    marks = top_marks(_one_per_word(strings, scores), share)
+    return frozenset(strings[index] for index in np.flatnonzero(marks).tolist())
 
 
-def iou(a: WordSet, b: WordSet) -> float | None:
-    """Return intersection over union of two sets; None where both are empty."""
-    union = len(a | b)
-    return len(a & b) / union if union else None
+def top_marks(scores: Floats, share: float = 0.3) -> Ints:
+    """Mark the top share of words with 1, rounded half up, at least one word."""
+    marks = np.zeros(len(scores), dtype=np.int64)
+    if len(scores):
+        # To 12 digits, so that 30% is 30 and not a hair more or less.
+        count = top_count(len(scores), round(100 * share, 12))
+        marks[rank(scores)[:count]] = 1
+    return marks
+
+
+def label_marks(scores: Floats) -> Ints:
+    """Mark each word by its sign and strength: from -2, high negative, to 2; neutral is 0."""
+    return five_labels(scores) - NEUTRAL
 
 
 def mean_iou_of_pairs(sets: Sequence[WordSet]) -> float | None:
     """Return the mean IoU over all pairs of sets; None for fewer than two, or empty unions."""
-    return _mean_of_known([iou(a, b) for a, b in combinations(sets, 2)])
-
-
-def mean_over_neighbours(
-    explanations: Sequence[Explanation],
-    neighbours: Neighbours,
-    compare: Callable[[Explanation, Explanation], float | None],
-) -> list[float | None]:
-    """Compare each example's explanation with those of its neighbours, and average.
-
-    Neighbours without a value, whose union is empty, are left out; None where that leaves none.
-    """
-    return [
-        _mean_of_known([compare(own, explanations[other]) for other in others])
-        for own, others in zip(explanations, neighbours, strict=True)
-    ]
+    return mean_of_known([iou(a, b) for a, b in combinations(sets, 2)])
 
 
 def five_labels(scores: Floats) -> Ints:
@@ -270,11 +321,6 @@ def _ratio(a: Sequence[WordSet], b: Sequence[WordSet]) -> float | None:
 
 def _tops(examples: Sequence[WordScores]) -> list[WordSet]:
     return [top_words(words.strings, words.scores) for words in examples]
-
-
-def _mean_of_known(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
 
 
 def _one_per_word(strings: Sequence[str], scores: Floats) -> Floats:

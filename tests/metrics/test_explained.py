@@ -57,8 +57,23 @@ def test_words_of_every_seed(table: ExplainedTexts) -> None:
 def test_overlap_with_neighbours_by_hand(table: ExplainedTexts) -> None:
     """The top 30% are 2 of 5 words and 1 of 2."""
     # First seed: {good, film}, {plot, not}, {dull}; second: {plot, film}, {plot, not}, {very}.
-    assert values("iou_semantic", table) == [[0.0, 1 / 3], [0.0, (1 / 3 + 0) / 2], [0.0, 0.0]]
-    assert values("iou_lexical", table) == values("iou_semantic", table)
+    raw = values("iou_semantic:variant=raw", table)
+    assert raw == [[0.0, 1 / 3], [0.0, (1 / 3 + 0) / 2], [0.0, 0.0]]
+    assert values("iou_lexical:variant=raw", table) == raw
+
+
+def test_overlap_above_chance_by_hand(table: ExplainedTexts) -> None:
+    """The top 30% of 4, 3 and 1 content words are one of each: good, plot, dull; then plot twice.
+
+    a and b share good and plot. First seed: no overlap; chance is that of a drawing plot (1/4) or
+    b drawing good (1/3). Second seed: the overlap is 1, and chance that of drawing plot again.
+    """
+    found = values("iou_semantic", table)
+    assert values("iou_lexical", table) == found
+    assert found[0][0] == pytest.approx(0 - (1 / 4 + 1 / 3) / 2, abs=0.12)
+    assert found[0][1] == pytest.approx(1 - (1 / 4 + 1 / 3) / 2, abs=0.12)
+    assert found[1] == pytest.approx([value / 2 for value in found[0] if value is not None])
+    assert found[2] == [0.0, 0.0], "dull and what b has are never shared"
 
 
 def test_labels_by_hand(table: ExplainedTexts) -> None:
@@ -67,7 +82,7 @@ def test_labels_by_hand(table: ExplainedTexts) -> None:
     b: means 7/3 and -1: low good, high plot, low not, low negative bad. c: means 1.25: low very,
     high dull. Neighbours a-b share no word under the same label: 0 of 4 + 4.
     """
-    found = values("iou_labels", table)
+    found = values("iou_labels:variant=raw", table)
     assert [first for first, _ in found] == [0.0, 0.0, 0.0]
     # By sign alone, a and b share good as positive: 1 of good, film, plot, not, dull, plot, bad.
     merged = values("iou_labels:variant=l2e", table)

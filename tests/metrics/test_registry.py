@@ -134,7 +134,10 @@ def test_what_runs_on_request_is_named() -> None:
         "flip_fraction:variant=saloss",
         "tau_loo:variant=jain-wallace",
         "delta_log_odds:variant=l2e",
+        "iou_semantic:variant=raw",
+        "iou_lexical:variant=raw",
         "iou_lexical:variant=l2e",
+        "iou_labels:variant=raw",
         "iou_labels:words=content",
         "iou_labels:words=annotated",
         "iou_labels:variant=l2e",
@@ -339,7 +342,8 @@ def test_facts_that_few_metrics_have() -> None:
         "token_f1",
         "iou_semantic",
     ]
-    semantic = ["iou_semantic", "iou_labels", "iou_labels:words=content"]
+    semantic = ["iou_semantic", "iou_labels", "iou_semantic:variant=raw"]
+    semantic += ["iou_labels:variant=raw", "iou_labels:words=content"]
     semantic += ["iou_labels:words=annotated", "iou_labels:variant=l2e"]
     assert facts_true("needs_encoder") == semantic
     tolerances = {found.name: found.tolerance for found in case_metrics(METRICS.values())}

@@ -299,6 +299,6 @@ def test_the_words_that_l2e_masks(number: int) -> None:
 
 def test_released_variants_run_on_request_only() -> None:
     variants = [m for name, m in METRICS.items() if ":" in name]
-    assert len(variants) == 11
+    assert len(variants) == 14
     assert all(m.opt_in for m in variants)
     assert sum(m.family == "faithfulness" for m in variants) == 6

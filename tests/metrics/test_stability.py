@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faithbench.metrics.overlap import iou, mean_over_neighbours
 from faithbench.metrics.stability import (
     Labelled,
     five_labels,
-    iou,
     iou_of_labels,
     iou_of_signs,
     labelled_words,
     largest_change,
     mean_iou_of_pairs,
-    mean_over_neighbours,
     top_words,
 )
 
@@ -54,24 +53,6 @@ def test_top_words_ties_and_repetitions() -> None:
     assert top_words(list("ab"), np.array([-2.0, -1])) == words("b")
     assert top_words(list("abcd"), np.array([1.0, 2, 3, 4]), share=0.5) == words("cd")
     assert top_words([], np.zeros(0)) == NONE
-
-
-def test_iou() -> None:
-    assert iou(words("abc"), words("bcd")) == 0.5
-    assert iou(words("a"), NONE) == 0
-    assert iou(NONE, NONE) is None
-
-
-def test_the_mean_over_neighbours() -> None:
-    sets = [words("ab"), words("ab"), words("bc"), words("xy"), NONE, NONE]
-    neighbours = ((1, 2, 3), (), (0,), (4, 0), (5, 0), (5,))
-    first, second, third, fourth, fifth, sixth = mean_over_neighbours(sets, neighbours, iou)
-    assert first == pytest.approx((1 + 1 / 3 + 0) / 3)
-    assert third == pytest.approx(1 / 3)
-    assert second is None
-    assert fourth == 0
-    assert fifth == 0  # the empty union is left out
-    assert sixth is None
 
 
 def test_seeds_agree_pair_by_pair() -> None:
