@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from faithbench.cli.options import DataFolder, Device, ModelName, Source, TaskNa
 from faithbench.core.errors import FaithbenchError
 
 if TYPE_CHECKING:
-    from faithbench.explainers.passes.heads import HeadStatistics
+    from faithbench.explainers.passes.heads import Calibration, HeadStatistics, Trial
 
 
 def train(
@@ -155,12 +156,18 @@ def heads(
     ] = 1000,
     examples: Annotated[
         int, typer.Option(metavar="N", min=1, help="Calibrate on at most N validation examples.")
-    ] = 100,
+    ] = 200,
     max_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=8, help="Cut texts at N tokens.")
     ] = None,
     coarse: Annotated[
-        bool, typer.Option("--coarse", help="Try only every third threshold, for long texts.")
+        bool, typer.Option("--coarse", help="Try only every second threshold, for long texts.")
+    ] = False,
+    keep_statistics: Annotated[
+        bool,
+        typer.Option(
+            "--keep-statistics", help="Only calibrate the heads of the present file; no parser."
+        ),
     ] = False,
     device: Device = "auto",
     out: Annotated[
@@ -171,7 +178,8 @@ def heads(
     """Find the attention heads that lrp-mask follows.
 
     Measures which heads are syntactic or positional on training sentences, and calibrates the
-    thresholds that select them on validation examples.
+    thresholds that select them on validation examples: the strictest mask that is not worse
+    than none, if there is one.
     """
     from faithbench.cli.display import progress_on
     from faithbench.data.tasks import load_task
@@ -189,28 +197,62 @@ def heads(
             sentences=sentences,
             examples=examples,
             max_tokens=max_tokens,
-            step=3 if coarse else 1,
+            coarse=coarse,
+            keep_statistics=keep_statistics,
             device=device,
             out=out,
             progress=progress,
         )
-    console.print(_thresholds_table(statistics))
+    if statistics.calibration is not None:
+        console.print(_grid_table(statistics, statistics.calibration.grid))
+        said = _finding(statistics, statistics.calibration)
+        console.print(said, highlight=False, soft_wrap=True)
     console.print(f"written: {path}", highlight=False, soft_wrap=True)
 
 
-def _thresholds_table(statistics: HeadStatistics) -> Table:
-    """Lay out one line per pair of thresholds: its heads, and its AOPC on dev if it was tried."""
-    from faithbench.explainers.passes.heads import count_heads, masks_at
+def _grid_table(statistics: HeadStatistics, grid: Sequence[Trial]) -> Table:
+    """Lay out one line per mask that was tried, no mask first, then from loose to strict.
 
-    table = Table("thresholds", "xi syntactic", "xi positional", "heads", "dev AOPC")
-    grid = statistics.calibration.grid if statistics.calibration is not None else ()
-    aopc = {(trial.xi_syntactic, trial.xi_positional): trial.aopc for trial in grid}
-    for name, pair in statistics.thresholds.items():
-        score = aopc.get(pair)
+    Of the thresholds that lead to the same mask, the highest are shown.
+    """
+    from faithbench.explainers.passes.heads import masks_at
+
+    table = Table()
+    names = ("xi synt.", "xi pos.", "heads", "dev AOPC", "change", "s.e.", "p worse", "p better")
+    for name in names:
+        table.add_column(name, justify="right")
+    (no_mask,) = (trial for trial in grid if trial.thresholds is None)
+    table.add_row("no mask", "", str(no_mask.heads), f"{no_mask.aopc:.4f}")
+    # The grid is sorted, so that of equal masks the one with the highest thresholds stays.
+    pairs = ((trial.thresholds, trial) for trial in grid)
+    masks = {str(masks_at(statistics, *pair)): trial for pair, trial in pairs if pair is not None}
+    for trial in sorted(masks.values(), key=lambda trial: -trial.heads):
         table.add_row(
-            name,
-            *(f"{xi:g}" for xi in pair),
-            str(count_heads(masks_at(statistics, *pair))),
-            "-" if score is None else f"{score:.4f}",
+            f"{trial.xi_syntactic:g}",
+            f"{trial.xi_positional:g}",
+            str(trial.heads),
+            f"{trial.aopc:.4f}",
+            f"{trial.aopc - no_mask.aopc:+.4f}",
+            _number(trial.error, 4),
+            _number(trial.p_worse, 3),
+            _number(trial.p_better, 3),
         )
     return table
+
+
+def _number(value: float | None, places: int) -> str:
+    return "-" if value is None else f"{value:.{places}f}"
+
+
+def _finding(statistics: HeadStatistics, calibration: Calibration) -> str:
+    """Return one sentence: whether masking helps, and what lrp-mask does by default."""
+    pair = statistics.thresholds["calibrated"]
+    (chosen,) = (trial for trial in calibration.grid if trial.thresholds == pair)
+    start = f"{calibration.verdict} ({calibration.examples} texts): lrp-mask "
+    if pair is None:
+        return f"{start}takes all {chosen.heads} heads, because no mask of the grid is as good"
+    better = "; it is better" if calibration.verdict == "masking helps" else ""
+    return (
+        f"{start}takes {chosen.heads} heads (xi {pair[0]:g} and {pair[1]:g}), the strictest mask "
+        f"that is not worse than none{better}"
+    )

@@ -12,7 +12,14 @@ from faithbench.core.types import Batch
 from faithbench.explainers.attention import read_row, roll_out
 from faithbench.explainers.passes.attn_lrp import run_attn_lrp
 from faithbench.explainers.passes.capture import capture
-from faithbench.explainers.passes.heads import find_heads, heads_sha256, named_masks
+from faithbench.explainers.passes.heads import (
+    Groups,
+    drawn_masks,
+    find_heads,
+    heads_sha256,
+    masks_nothing,
+    named_masks,
+)
 from faithbench.explainers.passes.lrp import Relevance, run_relevance
 from faithbench.explainers.passes.lrp_rules import HeadRule
 from faithbench.models.model import Model
@@ -87,23 +94,28 @@ class LrpMask:
 
     Song et al. 2023, Eq. 5-11: relevance passes syntactic and positional heads, is
     renormalised so that it is conserved, weighted by the attention gradient and rolled
-    out. `thresholds` is calibrated (best AOPC on dev) or paper (xi 0.1 and 0.8); `mask` is
-    both, syntactic, positional, random (as many heads as both, drawn by `seed`) or ones;
-    `released` follows the published code instead: a 0/1 mask without renormalisation,
-    unmasked relevance in the rollout, rows normalised. The relevance pass divides by small
-    numbers, so it runs in float64 whatever the model's precision.
+    out. `thresholds` is calibrated (the strictest that do not lower the AOPC of dev texts; on
+    some models that is no mask) or paper (xi 0.1 and 0.8); `mask` is both, syntactic,
+    positional, random (as many heads as both, drawn for each example) or ones; `released`
+    follows the published code instead: a 0/1 mask without renormalisation, unmasked
+    relevance in the rollout, rows normalised. The relevance pass divides by small numbers, so
+    it runs in float64 whatever the model's precision.
     """
 
     thresholds: str = "calibrated"
     mask: str = "both"
     released: bool = False
     precision: str = "float64"
-    seed: int = 0
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether heads are drawn at random, for each example from its own seed."""
+        return self.mask == "random"
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out relevance at the position the classifier reads."""
-        groups = torch.tensor(self.groups(session.model), device=session.model.device)
-        rule = HeadRule(groups, released=self.released)
+        weights = torch.tensor(self.weights(session.model, batch), device=session.model.device)
+        rule = HeadRule(weights, released=self.released)
         seen = capture(session, batch)
         relevance = relevance_pass(session, batch, rule, self.precision)
         relevances = relevance.arrived if self.released else relevance.attentions
@@ -111,17 +123,22 @@ class LrpMask:
             seen.attention_gradients, relevances, seen.position, normalise=self.released
         )
 
-    def groups(self, model: Model) -> list[list[list[int]]]:
-        """Return the head weights [groups, blocks, heads] that the settings choose."""
-        config = model.network.config
+    def weights(self, model: Model, batch: Batch) -> Groups | list[Groups]:
+        """Return the head weights that the settings choose, of each example if they are drawn."""
         if self.mask == "ones":
+            config = model.network.config
             blocks, heads = config.num_hidden_layers, config.num_attention_heads
             return [[[1] * heads for _ in range(blocks)]]
-        return named_masks(find_heads(model), self.thresholds, self.mask, self.seed)
+        if self.mask == "random":
+            return drawn_masks(find_heads(model), self.thresholds, batch.seeds)
+        return named_masks(find_heads(model), self.thresholds, self.mask)
 
     def assets(self, model: Model) -> dict[str, str]:
-        """Name the head statistics that the scores depend on, for the record."""
-        return {} if self.mask == "ones" else {"heads": heads_sha256(model)}
+        """Name the head statistics that the scores depend on, and tell if they choose no mask."""
+        if self.mask == "ones":
+            return {}
+        no_mask = masks_nothing(find_heads(model), self.thresholds)
+        return {"heads (no mask)" if no_mask else "heads": heads_sha256(model)}
 
 
 def shared_relevance(session: Session, batch: Batch, precision: str) -> Relevance:

@@ -105,14 +105,21 @@ def test_heads_are_written_and_tabulated(folder: Path, capsys: Any, monkeypatch:
     assert (statistics.sentences, statistics.split) == (20, "train")
     assert statistics.relations["nsubj"].pairs == 20
     assert statistics.calibration is not None and statistics.calibration.examples == 4
-    # Every third of seven thresholds each way, at most.
     assert len(statistics.calibration.grid) <= 9
-    rows = [line.split("│")[1:-1] for line in out.splitlines() if line.startswith("│")]
-    cells = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows}
-    assert cells["paper"][:2] == ["0.1", "0.8"]
-    xi = [f"{value:g}" for value in statistics.thresholds["calibrated"]]
-    best = max(trial.aopc for trial in statistics.calibration.grid)
-    assert (cells["calibrated"][:2], cells["calibrated"][3]) == (xi, f"{best:.4f}")
+    lines = out.splitlines()
+    assert max(map(len, lines[:-2])) <= 80
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line[0] == "│"]
+    first, *others = statistics.calibration.grid
+    assert rows[0] == ["no mask", "", str(first.heads), f"{first.aopc:.4f}", "", "", "", ""]
+    masks = {(row[0], row[1]): row[2:] for row in rows[1:]}
+    assert masks
+    for trial in others:
+        shown = masks.get((f"{trial.xi_syntactic:g}", f"{trial.xi_positional:g}"))
+        change = f"{trial.aopc - first.aopc:+.4f}"
+        # Of equal masks one is shown; four texts are too few for a test.
+        assert shown is None or shown[:3] == [str(trial.heads), f"{trial.aopc:.4f}", change]
+        assert shown is None or shown[3:] == [f"{trial.error:.4f}", "-", "-"]
+    assert lines[-2].startswith(f"{statistics.calibration.verdict} (4 texts): lrp-mask takes ")
     assert out.splitlines()[-1] == "written: h.json"
 
 

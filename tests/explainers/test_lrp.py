@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ from faithbench.explainers.passes.capture import run_capture
 from faithbench.explainers.passes.heads import (
     HeadStatistics,
     PositionFacts,
+    Thresholds,
     cached_heads,
     heads_sha256,
     write_heads,
 )
 from faithbench.explainers.passes.lrp import run_relevance
 from faithbench.explainers.passes.lrp_rules import HeadRule
+from faithbench.explainers.protocol import is_stochastic
 from faithbench.explainers.selection import find_explainers
 from faithbench.models.model import Model, build_model
 from faithbench.models.session import Session
@@ -68,7 +72,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def store_mask(model: Model, mask: list[list[int]]) -> None:
+def store_mask(model: Model, mask: list[list[int]], calibrated: Thresholds = (0.1, 0.5)) -> None:
     """Store made-up statistics by which `mask=positional` selects this very mask."""
     facts = HeadStatistics(
         task="mini",
@@ -84,7 +88,7 @@ def store_mask(model: Model, mask: list[list[int]]) -> None:
             best_offset=tuple((1,) * len(row) for row in mask),
             share=tuple(tuple(float(head) for head in row) for row in mask),
         ),
-        thresholds={"paper": (0.1, 0.8), "calibrated": (0.1, 0.5)},
+        thresholds={"paper": (0.1, 0.8), "calibrated": calibrated},
     )
     write_heads(facts, cached_heads(model))
 
@@ -208,19 +212,69 @@ def test_a_block_without_heads_is_the_identity(
     assert (found - ones).abs().max() > 1e-6
 
 
-def test_random_heads_are_as_many_and_drawn_by_the_seed(
-    tiny_model: Any, batch_of: Any, home: Path
+# Random heads
+
+
+def with_seeds(batch: Batch, seeds: Sequence[int]) -> Batch:
+    return replace(batch, seeds=tuple(seeds))
+
+
+def test_only_random_heads_are_drawn() -> None:
+    assert is_stochastic(LrpMask(mask="random"))
+    for mask in ("both", "syntactic", "positional", "ones"):
+        assert not is_stochastic(LrpMask(mask=mask))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_random_heads_are_as_many_and_drawn_by_the_examples_seed(
+    architecture: str, tiny_model: Any, batch_of: Any, home: Path
 ) -> None:
+    """Two of eight heads leave whole blocks empty for some examples of the batch, not for all."""
+    model = tiny_model(architecture)
+    store_mask(model, [[1, 0, 0, 0], [0, 1, 0, 0]])
+    targets, seeds = [i % 2 for i in range(12)], range(12)
+    batch = with_seeds(batch_of(model, texts(12), targets), seeds)
+    drawn = LrpMask(mask="random").weights(model, batch)
+    assert {sum(map(sum, mask)) for (mask,) in drawn} == {2}
+    open_blocks = {tuple(any(row) for row in mask) for (mask,) in drawn}
+    assert open_blocks == {(True, True), (True, False), (False, True)}
+    together = LrpMask(mask="random")(Session(model), batch)
+    for row, (text, target, (mask,)) in enumerate(zip(texts(12), targets, drawn, strict=True)):
+        single = with_seeds(batch_of(model, [text], [target]), [seeds[row]])
+        kept = tuple(block for block in (0, 1) if any(mask[block]))
+        expected = written_out(model, single, [mask], kept)[0]
+        # As a mask of all examples, as its own in a batch of one, and among others.
+        alone = LrpMask(mask="random")(Session(model), single)[0]
+        np.testing.assert_allclose(alone.numpy(), expected, rtol=1e-9, atol=1e-12)
+        one = together[row, : len(alone)]
+        np.testing.assert_allclose(one.numpy(), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_random_heads_as_released(tiny_model: Any, batch_of: Any, home: Path) -> None:
     model = tiny_model("bert")
-    store_mask(model, [[1, 0, 0, 0], [0, 1, 1, 0]])
-    drawn = [LrpMask(mask="random", seed=seed).groups(model) for seed in range(4)]
-    assert drawn == [LrpMask(mask="random", seed=seed).groups(model) for seed in range(4)]
-    assert {sum(map(sum, groups[0])) for groups in drawn} == {3}
-    assert len({str(groups) for groups in drawn}) > 1
-    batch = batch_of(model, ["the good film"])
-    expected = written_out(model, batch, drawn[1], (0, 1))
-    found = LrpMask(mask="random", seed=1)(Session(model), batch)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-12)
+    store_mask(model, [[1, 0, 0, 0], [0, 1, 0, 0]])
+    explainer = LrpMask(mask="random", released=True)
+    batch = with_seeds(batch_of(model, texts(6)), range(6))
+    together = explainer(Session(model), batch)
+    for row, text in enumerate(texts(6)):
+        alone = explainer(Session(model), with_seeds(batch_of(model, [text]), [row]))[0]
+        torch.testing.assert_close(together[row, : len(alone)], alone, rtol=1e-7, atol=1e-9)
+
+
+# No mask
+
+
+def test_calibrated_can_be_no_mask(tiny_model: Any, batch_of: Any, home: Path) -> None:
+    model = tiny_model("bert")
+    store_mask(model, [[1, 0, 0, 0], [0, 1, 1, 0]], calibrated=None)
+    batch = batch_of(model, texts(3))
+    found = LrpMask()(Session(model), batch)
+    assert torch.equal(found, LrpMask(mask="ones")(Session(model), batch))
+    assert LrpMask().assets(model) == {"heads (no mask)": heads_sha256(model)}
+    assert LrpMask(thresholds="paper").assets(model) == {"heads": heads_sha256(model)}
+    with pytest.raises(FaithbenchError, match=r"is no mask.*; use mask=random,thresholds=paper"):
+        LrpMask(mask="random")(Session(model), batch)
+    assert LrpMask(mask="random", thresholds="paper")(Session(model), batch).shape == found.shape
 
 
 # Per example, at either precision

@@ -36,14 +36,13 @@ def complaint(text: str) -> str:
 
 
 def test_settings_belong_to_the_name_before_them() -> None:
-    first, second, third = find_explainers("lrp-mask:mask=ones,seed=3,attention,random")
+    first, second, third = find_explainers("lrp-mask:mask=ones,released=true,attention,random")
     assert (first.name, second.name, third.name) == ("lrp-mask", "attention", "random")
     assert first.settings == {
         "thresholds": "calibrated",
         "mask": "ones",
-        "released": False,
+        "released": True,
         "precision": "float64",
-        "seed": 3,
     }
     assert second.settings == {}
 
@@ -54,18 +53,21 @@ def test_spaces_and_empty_parts_mean_nothing() -> None:
 
 
 def test_labels_show_what_differs_from_the_default() -> None:
-    found = find_explainers("lrp-mask:seed=7,released=true,mask=both,lrp-mask")
+    found = find_explainers("lrp-mask:precision=float32,released=true,mask=both,lrp-mask")
     # In the order of the fields; mask=both is the default.
-    assert [chosen.label for chosen in found] == ["lrp-mask:released=true,seed=7", "lrp-mask"]
+    assert [chosen.label for chosen in found] == [
+        "lrp-mask:released=true,precision=float32",
+        "lrp-mask",
+    ]
 
 
 def test_a_label_reads_back_as_itself() -> None:
-    (chosen,) = find_explainers("lrp-mask:mask=random,seed=-2,released=true,thresholds=paper")
+    (chosen,) = find_explainers("lrp-mask:mask=random,released=true,thresholds=paper")
     assert find_explainers(chosen.label) == (chosen,)
 
 
 def test_the_same_explainer_twice_is_once() -> None:
-    found = find_explainers("random,attention,random,lrp-mask:seed=0,lrp-mask")
+    found = find_explainers("random,attention,random,lrp-mask:mask=both,lrp-mask")
     assert [chosen.label for chosen in found] == ["random", "attention", "lrp-mask"]
 
 
@@ -91,12 +93,12 @@ def test_who_needs_a_rationale_is_left_out_of_all_without_one() -> None:
     [
         ("lrp-msk", "no explainer named 'lrp-msk'; did you mean 'lrp-mask'?"),
         ("attention,atention", "no explainer named 'atention'; did you mean 'attention'?"),
-        ("lrp-mask:sead=1", "no setting of lrp-mask named 'sead'; did you mean 'seed'?"),
+        ("lrp-mask:musk=1", "no setting of lrp-mask named 'musk'; did you mean 'mask'?"),
         ("random:seed=1", "no setting of random named 'seed'; known: (it has none)"),
         ("lrp-mask:ones", "setting 'ones' of 'lrp-mask' has no value; write ones=value"),
         ("lrp-mask:released=yes", "lrp-mask: released is true or false, found 'yes'"),
-        ("lrp-mask:seed=1.5", "lrp-mask: seed is a int, found '1.5'"),
-        ("lrp-mask:seed=", "lrp-mask: seed is a int, found ''"),
+        ("lime:samples=1.5", "lime: samples is a int, found '1.5'"),
+        ("lime:samples=", "lime: samples is a int, found ''"),
         (":mask=ones", "setting 'mask=ones' has no explainer; write name:mask=ones"),
         ("mask=ones", "setting 'mask=ones' has no explainer; write name:mask=ones"),
         ("all-relevanse", "no family named 'relevanse'; did you mean 'relevance'?"),

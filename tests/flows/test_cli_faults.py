@@ -43,8 +43,8 @@ name = "bundled:sst2"
             "no setting of lrp-mask named 'threshold'; did you mean 'thresholds'?",
         ),
         (
-            (*RUN, "--task", "sst2", "--explainer", "lrp-mask:seed=x"),
-            "lrp-mask: seed is a int, found 'x'",
+            (*RUN, "--task", "sst2", "--explainer", "lime:samples=x"),
+            "lime: samples is a int, found 'x'",
         ),
         (
             (*RUN, "--task", "sst2", "--operator", "mas"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import cache_folder, file_sha256
+from faithbench.core.files import cache_folder, file_sha256, replace_file
 from faithbench.core.schema import Closed
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 RELATIONS = ("nsubj", "dobj", "amod", "advmod")
 Matrix = tuple[tuple[float, ...], ...]
+Groups = list[list[list[int]]]
+"""The weight of each head [groups][blocks][heads]; the groups are syntactic and positional."""
+Thresholds = tuple[float, float] | None
+"""The syntactic and the positional threshold, or None for no mask: all heads."""
+Verdict = Literal["masking helps", "masking does not hurt", "masking does not help"]
+"""The calibrated mask is better than none, is not worse, or there is none but all heads."""
 
 
 class RelationFacts(Closed):
@@ -43,28 +50,50 @@ class PositionFacts(Closed):
 
 
 class Trial(Closed):
-    """One pair of thresholds that calibration saw, and what it gave."""
+    """One mask that calibration tried, and its mean AOPC; without thresholds, no mask.
 
-    xi_syntactic: float
-    xi_positional: float
+    `error` is the standard error of the mean paired difference to no mask; `p_worse` and
+    `p_better` are of one-sided signed-rank tests, after Holm over the masks of the grid. They are
+    None where there is nothing to test, and in files of version 1.
+    """
+
+    xi_syntactic: float | None
+    xi_positional: float | None
     heads: int
     aopc: float
+    error: float | None = None
+    p_worse: float | None = None
+    p_better: float | None = None
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Both thresholds, or None for no mask."""
+        if self.xi_syntactic is None or self.xi_positional is None:
+            return None
+        return (self.xi_syntactic, self.xi_positional)
 
 
 class Calibration(Closed):
-    """The whole grid that calibration saw, and on what: texts cut at `max_tokens`, if known."""
+    """The whole grid that calibration saw, and on what: texts cut at `max_tokens`, if known.
+
+    Files of version 1 have no verdict: their grid lacks the trial without a mask.
+    """
 
     split: str
     examples: int
     max_tokens: int | None = None
     data_sha256: str
     grid: tuple[Trial, ...]
+    verdict: Verdict | None = None
 
 
 class HeadStatistics(Closed):
-    """What `faithbench heads` measures of one model on one task."""
+    """What `faithbench heads` measures of one model on one task.
 
-    schema_version: int = 1
+    Version 1 took the thresholds of the best AOPC; it is read as it is, and not written.
+    """
+
+    schema_version: Literal[1, 2] = 2
     task: str
     model: str
     weights_sha256: str
@@ -74,13 +103,11 @@ class HeadStatistics(Closed):
     data_sha256: str
     relations: dict[str, RelationFacts]
     positions: PositionFacts
-    thresholds: dict[str, tuple[float, float]]
+    thresholds: dict[str, Thresholds]
     calibration: Calibration | None = None
 
 
-def masks_at(
-    facts: HeadStatistics, xi_syntactic: float, xi_positional: float
-) -> list[list[list[int]]]:
+def masks_at(facts: HeadStatistics, xi_syntactic: float, xi_positional: float) -> Groups:
     """Return the masks [syntactic, positional] of [blocks][heads] (Song et al., Eq. 6-8).
 
     The syntactic mask counts the relations that a head follows, in either direction, more
@@ -98,43 +125,80 @@ def masks_at(
     return [syntactic, positional]
 
 
-def named_masks(
-    facts: HeadStatistics, thresholds: str, mask: str, seed: int = 0
-) -> list[list[list[int]]]:
-    """Return the head weights [groups][blocks][heads] for named thresholds and a kind of mask."""
-    if thresholds not in facts.thresholds:
-        raise FaithbenchError(
-            f"thresholds {thresholds!r} are not among {', '.join(sorted(facts.thresholds))}"
-        )
-    syntactic, positional = masks_at(facts, *facts.thresholds[thresholds])
-    kinds = {
-        "both": [syntactic, positional],
-        "syntactic": [syntactic],
-        "positional": [positional],
-        "random": [_shuffled(syntactic, positional, seed)],
-    }
-    if mask not in kinds:
-        raise FaithbenchError(f"mask {mask!r} is not one of {', '.join(kinds)}, ones")
-    groups = kinds[mask]
-    if count_heads(groups) == 0:
-        raise FaithbenchError(
-            f"lrp-mask: mask={mask} with thresholds={thresholds} selects no head of model "
-            f"{facts.model!r}; use thresholds=calibrated or mask=ones"
-        )
-    return groups
+def all_heads(facts: HeadStatistics) -> Groups:
+    """Return one group of all heads, through which relevance passes as if there were no mask."""
+    return [[[1] * len(row) for row in facts.positions.share]]
 
 
-def count_heads(groups: list[list[list[int]]]) -> int:
+def named_masks(facts: HeadStatistics, thresholds: str, mask: str) -> Groups:
+    """Return the head weights [groups][blocks][heads] for named thresholds and a kind of mask.
+
+    Thresholds that are None select all heads, for `mask` both alone: no kind of head is named.
+    """
+    chosen = _thresholds(facts, thresholds)
+    if mask not in ("both", "syntactic", "positional"):
+        raise FaithbenchError(
+            f"mask {mask!r} is not one of both, syntactic, positional, random, ones"
+        )
+    if chosen is None:
+        if mask != "both":
+            raise _no_mask(facts, thresholds, mask)
+        return all_heads(facts)
+    syntactic, positional = masks_at(facts, *chosen)
+    groups = {"both": [syntactic, positional], "syntactic": [syntactic], "positional": [positional]}
+    if count_heads(groups[mask]) == 0:
+        raise _no_head(facts, thresholds, mask)
+    return groups[mask]
+
+
+def drawn_masks(facts: HeadStatistics, thresholds: str, seeds: Sequence[int]) -> list[Groups]:
+    """Draw for each seed as many heads as the thresholds select (the paper's Random baseline)."""
+    chosen = _thresholds(facts, thresholds)
+    if chosen is None:
+        raise _no_mask(facts, thresholds, "random")
+    count = count_heads(masks_at(facts, *chosen))
+    if count == 0:
+        raise _no_head(facts, thresholds, "random")
+    shape = facts.positions.share
+    heads = [(b, h) for b, row in enumerate(shape) for h in range(len(row))]
+    draws = (set(random.Random(seed).sample(heads, count)) for seed in seeds)
+    return [
+        [[[int((b, h) in drawn) for h in range(len(row))] for b, row in enumerate(shape)]]
+        for drawn in draws
+    ]
+
+
+def masks_nothing(facts: HeadStatistics, thresholds: str) -> bool:
+    """Return whether named thresholds stand for no mask."""
+    return _thresholds(facts, thresholds) is None
+
+
+def _thresholds(facts: HeadStatistics, name: str) -> Thresholds:
+    if name not in facts.thresholds:
+        raise FaithbenchError(
+            f"thresholds {name!r} are not among {', '.join(sorted(facts.thresholds))}"
+        )
+    return facts.thresholds[name]
+
+
+def _no_mask(facts: HeadStatistics, thresholds: str, mask: str) -> FaithbenchError:
+    return FaithbenchError(
+        f"lrp-mask: thresholds={thresholds} of model {facts.model!r} is no mask, because masking "
+        f"does not help there; use mask={mask},thresholds=paper"
+    )
+
+
+def _no_head(facts: HeadStatistics, thresholds: str, mask: str) -> FaithbenchError:
+    return FaithbenchError(
+        f"lrp-mask: mask={mask} with thresholds={thresholds} selects no head of model "
+        f"{facts.model!r}; use thresholds=calibrated or mask=ones"
+    )
+
+
+def count_heads(groups: Groups) -> int:
     """Return how many heads any group selects."""
     blocks = range(len(groups[0]))
     return sum(any(head) for b in blocks for head in zip(*(g[b] for g in groups), strict=True))
-
-
-def _shuffled(first: list[list[int]], second: list[list[int]], seed: int) -> list[list[int]]:
-    """Draw as many heads as both masks select together (the paper's Random baseline)."""
-    heads = [(b, h) for b, row in enumerate(first) for h in range(len(row))]
-    drawn = set(random.Random(seed).sample(heads, count_heads([first, second])))
-    return [[int((b, h) in drawn) for h in range(len(row))] for b, row in enumerate(first)]
 
 
 def find_heads(model: Model) -> HeadStatistics:
@@ -182,6 +246,4 @@ def read_heads(path: Path) -> HeadStatistics:
 def write_heads(facts: HeadStatistics, path: Path) -> None:
     """Write statistics as JSON, replacing the file at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".new")
-    temporary.write_text(facts.model_dump_json(indent=1) + "\n")
-    temporary.replace(path)
+    replace_file(path, (facts.model_dump_json(indent=1) + "\n").encode())

@@ -89,6 +89,23 @@ class LrpRules(RuleMode):
         self.arrived: dict[int, Tensor] = {}
         self.blocks = 0
 
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Replace one call; a branch that is shut for some examples stays marked up to its sum."""
+        result = super().__torch_function__(func, types, args, kwargs)
+        marks = (getattr(value, "faithbench_opened", None) for value in args)
+        opened = next((mark for mark in marks if mark is not None), None)
+        # A constant that is added, such as a bias, does not end the branch.
+        ends = RULES.get(func) is _ADD and all(on_path((value,)) for value in args)
+        if opened is not None and isinstance(result, Tensor) and not ends:
+            result.faithbench_opened = opened  # type: ignore[attr-defined]  # a mark, not data
+        return result
+
     def replace(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
@@ -119,9 +136,15 @@ class LrpRules(RuleMode):
         block = getattr(a, "faithbench_block", None)
         if block is None:
             return apply(MatmulRule, a, b)
-        if self.heads is not None and not self.heads.selects(block):
+        if self.heads is None:
+            return apply(AttentionValueRule, a, b, block, None, self.arrived)
+        opened = self.heads.opens(block)
+        if not opened.any():
             return a.detach() @ b.detach()
-        return apply(AttentionValueRule, a, b, block, self.heads, self.arrived)
+        result = apply(AttentionValueRule, a, b, block, self.heads, self.arrived)
+        if not opened.all():
+            result.faithbench_opened = opened  # type: ignore[attr-defined]  # a mark, not data
+        return result
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """Apply the positive-part rule; the bias takes no relevance."""
@@ -136,7 +159,7 @@ class LrpRules(RuleMode):
         if options:
             raise FaithbenchError(f"no relevance rule for add with {', '.join(options)}")
         if on_path((a,)) and on_path((b,)):
-            return apply(AddRule, a, b)
+            return _joined(a, b)
         moving, still = (a, b) if on_path((a,)) else (b, a)
         return apply(IdentityRule, moving, moving.detach() + still)
 
@@ -155,6 +178,20 @@ class LrpRules(RuleMode):
         if on_path((b,)):
             raise FaithbenchError("no relevance rule for a division by an activation")
         return apply(IdentityRule, a, a.detach() / b)
+
+
+def _joined(a: Tensor, b: Tensor) -> Tensor:
+    """Add two terms by the rule of sums; a term that is shut for an example takes nothing there.
+
+    So a block without a head passes the example's relevance through the residual unchanged.
+    """
+    total = apply(AddRule, a, b)
+    for term, other in ((a, b), (b, a)):
+        opened = getattr(term, "faithbench_opened", None)
+        if opened is not None:
+            alone = apply(IdentityRule, other, total.detach())
+            total = torch.where(opened.view(-1, *[1] * (total.dim() - 1)), total, alone)
+    return total
 
 
 def _detached(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -133,8 +133,9 @@ class AddRule(Function):
 
 @dataclass(frozen=True)
 class HeadRule:
-    """Which heads relevance may pass: `groups` is [groups, blocks, heads] of weights.
+    """Which heads relevance may pass: weights [groups, blocks, heads], alike for all examples.
 
+    Each example has heads of its own where `groups` is [examples, groups, blocks, heads].
     `released` follows the published code: one 0/1 mask, nothing renormalised, and blocks
     without a head stay open. Otherwise each group is masked and renormalised on its own
     (Song et al., the equations before Eq. 10), which conserves relevance.
@@ -143,13 +144,14 @@ class HeadRule:
     groups: Tensor
     released: bool = False
 
-    def selects(self, block: int) -> bool:
-        """Return whether any head of the block may pass relevance."""
-        return self.released or bool((self.groups[:, block] != 0).any())
+    def opens(self, block: int) -> Tensor:
+        """Return for each example, or once for all, whether a head of the block passes any."""
+        selected = (self._weights(block) != 0).any(dim=-1).any(dim=0)
+        return torch.ones_like(selected) if self.released else selected
 
     def apply(self, block: int, relevance: Tensor) -> Tensor:
         """Mask relevance [examples, heads, tokens, width] of a block's heads."""
-        weights = self.groups[:, block].to(relevance)[:, None, :, None, None]
+        weights = self._weights(block).to(relevance)[..., None, None]
         if self.released:
             return relevance * (weights.sum(0) > 0)
         parts = relevance[None] * weights
@@ -158,6 +160,11 @@ class HeadRule:
         # the sum of magnitudes is the same then, and conserves always.
         shares = share(sums.abs(), sums.abs().sum(0, keepdim=True).expand_as(sums))
         return (parts * share(shares * totals(relevance)[None], sums)).sum(0)
+
+    def _weights(self, block: int) -> Tensor:
+        """Return a block's weights [groups, examples, heads], or with 1 for all examples."""
+        groups = self.groups if self.groups.dim() == 4 else self.groups[None]
+        return groups[:, :, block].transpose(0, 1)
 
 
 class AttentionValueRule(Function):

@@ -19,9 +19,11 @@ from faithbench.explainers.passes.heads import (
     RelationFacts,
     cached_heads,
     count_heads,
+    drawn_masks,
     find_heads,
     heads_sha256,
     masks_at,
+    masks_nothing,
     named_masks,
     read_heads,
     write_heads,
@@ -106,22 +108,45 @@ def test_a_head_in_both_groups_is_counted_once() -> None:
     assert count_heads([[[0, 0]], [[0, 0]]]) == 0
 
 
-def test_random_mask_has_as_many_heads() -> None:
-    drawn = [named_masks(facts(), "paper", "random", seed)[0] for seed in range(20)]
+def test_random_masks_have_as_many_heads() -> None:
+    drawn = [mask for (mask,) in drawn_masks(facts(), "paper", range(20))]
     assert {sum(map(sum, mask)) for mask in drawn} == {4}
     assert {weight for mask in drawn for row in mask for weight in row} == {0, 1}
     assert {tuple(map(len, mask)) for mask in drawn} == {(3, 3)}
     assert len({str(mask) for mask in drawn}) > 5
-    assert drawn == [named_masks(facts(), "paper", "random", seed)[0] for seed in range(20)]
+    # Each is of its own seed, whatever its company.
+    assert drawn_masks(facts(), "paper", [7, 3]) == [[drawn[7]], [drawn[3]]]
 
 
 @pytest.mark.parametrize("mask", ["both", "syntactic", "positional", "random"])
 def test_no_head_is_an_error_that_says_so(mask: str) -> None:
     with pytest.raises(FaithbenchError) as caught:
-        named_masks(facts(), "none", mask)
+        chosen_masks(facts(), "none", mask)
     assert str(caught.value) == (
         f"lrp-mask: mask={mask} with thresholds=none selects no head of model 'tiny'; "
         "use thresholds=calibrated or mask=ones"
+    )
+
+
+def chosen_masks(statistics: HeadStatistics, thresholds: str, mask: str) -> Any:
+    if mask == "random":
+        return drawn_masks(statistics, thresholds, [0])
+    return named_masks(statistics, thresholds, mask)
+
+
+def test_thresholds_can_be_no_mask() -> None:
+    unmasked = facts(thresholds={"paper": (0.125, 0.75), "calibrated": None})
+    assert named_masks(unmasked, "calibrated", "both") == [[[1, 1, 1], [1, 1, 1]]]
+    assert masks_nothing(unmasked, "calibrated") and not masks_nothing(unmasked, "paper")
+
+
+@pytest.mark.parametrize("mask", ["syntactic", "positional", "random"])
+def test_without_a_mask_no_kind_of_head_is_named(mask: str) -> None:
+    with pytest.raises(FaithbenchError) as caught:
+        chosen_masks(facts(thresholds={"calibrated": None}), "calibrated", mask)
+    assert str(caught.value) == (
+        "lrp-mask: thresholds=calibrated of model 'tiny' is no mask, because masking does not "
+        f"help there; use mask={mask},thresholds=paper"
     )
 
 
@@ -148,6 +173,21 @@ def test_round_trip(tmp_path: Path) -> None:
     write_heads(facts(sentences=9), path)
     assert read_heads(path).sentences == 9
     assert [p.name for p in path.parent.iterdir()] == ["heads.json"]
+
+
+def test_files_of_the_first_version_are_read(tmp_path: Path) -> None:
+    """They have no verdict, and their trials no tests."""
+    trial = {"xi_syntactic": -0.3, "xi_positional": 0.2, "heads": 5, "aopc": 0.25}
+    calibration = {"split": "dev", "examples": 9, "data_sha256": "0" * 64, "grid": [trial]}
+    content = facts(calibration=calibration).model_dump(mode="json") | {"schema_version": 1}
+    del content["calibration"]["verdict"]
+    path = tmp_path / "heads.json"
+    path.write_text(json.dumps(content))
+    first = read_heads(path)
+    assert first.schema_version == 1 and first.calibration is not None
+    assert first.calibration.verdict is None
+    (kept,) = first.calibration.grid
+    assert (kept.thresholds, kept.heads, kept.error) == ((-0.3, 0.2), 5, None)
 
 
 def test_found_in_the_cache_by_weights(tiny_model: Any, home: Path) -> None:
@@ -192,6 +232,7 @@ def test_other_weights(tiny_model: Any, home: Path) -> None:
     [
         ({"sentences": "many"}, "sentences: "),
         ({"sentences": None}, "sentences: "),
+        ({"schema_version": 3}, "schema_version: Input should be 1 or 2"),
         ({"colour": "red"}, "colour: Extra inputs are not permitted"),
         ({"positions": {"rows": 1, "best_offset": [[1]]}}, "positions.share: Field required"),
         ({"thresholds": {"paper": [0.1]}}, "thresholds.paper.1: Field required"),
@@ -238,16 +279,3 @@ def test_shipped_statistics_belong_to_the_shipped_weights() -> None:
     assert hashlib.sha256(adapter).hexdigest() == card["adapter_sha256"]
     both = hashlib.sha256(f"{card['base_sha256']}{card['adapter_sha256']}".encode()).hexdigest()
     assert read_heads(SHIPPED).weights_sha256 == both
-
-
-def test_shipped_thresholds_are_the_best_of_their_grid() -> None:
-    shipped = read_heads(SHIPPED)
-    assert shipped.calibration is not None
-    assert shipped.calibration.split == "dev"
-    trials = {(t.xi_syntactic, t.xi_positional): t for t in shipped.calibration.grid}
-    assert len(trials) == len(shipped.calibration.grid)
-    best = trials[shipped.thresholds["calibrated"]]
-    assert best.aopc == max(t.aopc for t in trials.values())
-    # Every trial counts the heads that its thresholds select.
-    for pair, trial in trials.items():
-        assert trial.heads == count_heads(masks_at(shipped, *pair))

@@ -274,10 +274,23 @@ def test_renormalisation_is_per_example_and_per_block() -> None:
     torch.testing.assert_close(rule.apply(1, relevance).sum((1, 2, 3)), relevance.sum((1, 2, 3)))
 
 
-def test_a_block_is_selected_by_any_group() -> None:
+def test_a_block_is_open_by_any_group() -> None:
     groups = torch.tensor([[[0, 1], [0, 0], [0, 0]], [[0, 0], [2, 0], [0, 0]]])
-    assert [HeadRule(groups).selects(block) for block in range(3)] == [True, True, False]
-    assert HeadRule(groups, released=True).selects(2)
+    rule = HeadRule(groups)
+    assert [rule.opens(block).tolist() for block in range(3)] == [[True], [True], [False]]
+    assert HeadRule(groups, released=True).opens(2).all()
+
+
+def test_examples_can_have_heads_of_their_own() -> None:
+    """The first example passes head 0, the second both (2 to 1), the third none."""
+    groups = numbers([[[[1, 0]]], [[[2, 1]]], [[[0, 0]]]])
+    relevance = numbers([[[[1]], [[3]]], [[[4]], [[4]]], [[[5]], [[6]]]])
+    rule = HeadRule(groups)
+    assert rule.opens(0).tolist() == [True, True, False]
+    check(rule.apply(0, relevance).flatten(1), [[4, 0], [16 / 3, 8 / 3], [0, 0]])
+    released = HeadRule(groups, released=True)
+    check(released.apply(0, relevance).flatten(1), [[1, 0], [4, 4], [0, 0]])
+    assert released.opens(0).all()
 
 
 # AttentionValueRule
