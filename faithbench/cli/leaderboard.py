@@ -1,4 +1,4 @@
-"""The commands `leaderboard run`, `publish`, `build` and `check`."""
+"""The commands `leaderboard run`, `complete`, `publish`, `build` and `check`."""
 
 from __future__ import annotations
 
@@ -137,6 +137,38 @@ def check_leaderboard(
         )
     tables = counted(len(board.tables), "table")
     _print(f"{tables} from {board.records} records in {out}: up to date")
+
+
+@leaderboard_app.command("complete")
+def complete_leaderboard(
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="Task, or folder of records; can be repeated."),
+    ] = None,
+    data: DataFolder = None,
+    jobs: Jobs = None,
+    results: Results = Path("results/complete"),
+    records: Records = Path("leaderboard/records"),
+) -> None:
+    """Compute again what published records lack of stability and plausibility.
+
+    These metrics read words and scores. Explainers run again on the same examples, and only
+    records that still explain alike are completed. What was stopped continues where it was.
+    """
+    from faithbench.cli.display import progress_on
+    from faithbench.leaderboard.complete import complete_records
+
+    console = Console(highlight=False)
+    with progress_on(console) as progress:
+        complete_records(
+            records,
+            data=data,
+            results=results,
+            only=tuple(only or ()),
+            jobs=jobs,
+            say=lambda line: console.print(line, markup=False, soft_wrap=True),
+            progress=progress,
+        )
 
 
 @leaderboard_app.command("publish")
