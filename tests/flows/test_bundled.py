@@ -124,7 +124,9 @@ def test_run_on_twelve_sentences(tmp_path: Path, run_cli: Any) -> None:
     assert best is not None and chance is not None and best > chance + 0.1
     assert relevance.metrics["lodds"].mean < random.metrics["lodds"].mean
     heads = hashlib.sha256((FOLDER / "heads.json").read_bytes()).hexdigest()
-    assert relevance.explainer.assets == {"heads": heads} and random.explainer.assets == {}
+    calibrated = json.loads((FOLDER / "heads.json").read_text())["thresholds"]["calibrated"]
+    name = "heads (no mask)" if calibrated is None else "heads"
+    assert relevance.explainer.assets == {name: heads} and random.explainer.assets == {}
     # What is printed is what is recorded.
     assert "sst2 (bundled, test, n = 12)" in said
     assert f"{best:.3f} ±" in said and f"{chance:.3f} ±" in said
