@@ -206,6 +206,7 @@ def evaluate(
     without, nothing is left on the disk. `progress` is called with what is being done, how much
     of it is done, and how much there is.
     """
+    from faithbench.core.types import quiet
     from faithbench.run.request import Request, make_job
 
     with _results_folder(results) as folder:
@@ -231,7 +232,7 @@ def evaluate(
             allow_changed_data=allow_changed_data,
             plugins=tuple(Path(path) for path in plugins),
         )
-        return _run(make_job(request), jobs, results, progress)
+        return _run(make_job(request, progress or quiet), jobs, results, progress or quiet)
 
 
 def score(
@@ -265,6 +266,7 @@ def score(
     is shared among the word's tokens. They are called `name`, and explainers `against` them run
     on the same examples. All other options are those of `evaluate`.
     """
+    from faithbench.core.types import quiet
     from faithbench.models.encoding import encode
     from faithbench.run.request import Request, make_job
     from faithbench.submissions.score_files import align
@@ -288,7 +290,7 @@ def score(
             human=human,
             results=folder,
         )
-        job = make_job(request)
+        job = make_job(request, progress or quiet)
         evidence = job.data.task.evidence
         encodings = [encode(job.model, example, evidence) for example in job.data.examples]
         given = _by_id(attributions, [example.id for example in job.data.examples])
@@ -297,7 +299,7 @@ def score(
         if name in (other.label for other in job.explainers):
             raise FaithbenchError(f"two explainers are called {name!r}; give another name='...'")
         with_scores = replace(job, explainers=(selected, *job.explainers))
-        return _run(with_scores, jobs, results, progress)
+        return _run(with_scores, jobs, results, progress or quiet)
 
 
 def compare(
@@ -379,19 +381,13 @@ def _results_folder(asked: str | Path | None) -> Iterator[Path]:
             raise KeyboardInterrupt from stop
 
 
-def _run(
-    job: Job, jobs: int | None, results: str | Path | None, progress: Progress | None
-) -> Evaluation:
+def _run(job: Job, jobs: int | None, results: str | Path | None, progress: Progress) -> Evaluation:
     from faithbench.run.backends import choose_backend
     from faithbench.run.evaluation import Evaluation
     from faithbench.run.loop import run
 
-    outcomes = run(job, progress or _quiet, choose_backend(jobs))
+    outcomes = run(job, progress, choose_backend(jobs))
     return Evaluation(job, tuple(outcomes), None if results is None else Path(results))
-
-
-def _quiet(_what: str, _done: int, _total: int) -> None:
-    return
 
 
 def _by_id(

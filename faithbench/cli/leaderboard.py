@@ -45,13 +45,13 @@ def run_leaderboard(
     A run that was stopped continues where it was.
     """
     from faithbench.cli.display import progress_on
-    from faithbench.leaderboard.plan import read_plan, run_plan
 
     console = Console(highlight=False)
-    wanted = read_plan(plan)
-    with progress_on(console) as progress:
+    with progress_on(console, f"reading {plan}") as progress:
+        from faithbench.leaderboard.plan import read_plan, run_plan
+
         run_plan(
-            wanted,
+            read_plan(plan),
             data=data,
             results=results,
             records=records,

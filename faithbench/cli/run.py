@@ -93,11 +93,12 @@ def run(
 
     A run that was stopped continues where it was.
     """
-    from faithbench.api import evaluate
     from faithbench.cli.display import progress_on
 
     console = Console()
-    with progress_on(console, "loading data and model") as progress:
+    with progress_on(console, f"reading the data of {task}") as progress:
+        from faithbench.api import evaluate  # here, where a line is on the screen already
+
         evaluation = evaluate(
             task,
             explainer,

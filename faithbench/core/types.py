@@ -177,7 +177,15 @@ class Case:
 
 
 Progress = Callable[[str, int, int], None]
-"""Called as work goes on: what is being done, how much of it is done, and how much there is."""
+"""Called as work goes on: what is being done, how much of it is done, and how much there is.
+
+There is 0 of what cannot be counted, such as the loading of a model.
+"""
+
+
+def quiet(_what: str, _done: int, _total: int) -> None:
+    """Report no progress."""
+
 
 Evidence = Literal["text", "text_b", "both"]
 """Which text of an example may be erased."""

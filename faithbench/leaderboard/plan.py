@@ -85,17 +85,19 @@ def run_plan(
         if name not in names:
             raise unknown("run of the plan", name, names)
     # Loaded here, after what can be refused at once.
-    from faithbench.run.backends import choose_backend
-    from faithbench.run.loop import run
     from faithbench.run.request import make_job
 
     for planned in plan.runs:
         if not only or planned.name in only:
             folder = results / planned.name
-            job = make_job(_request(planned, data, folder))
+            job = make_job(_request(planned, data, folder), progress)
             missing = _missing(job, folder, records)
             say(f"{planned.name}: {len(missing)} of {len(job.explainers)} explainers to run")
             if missing:
+                # Imports torch: only now, when there is a line that says what is being loaded.
+                from faithbench.run.backends import choose_backend
+                from faithbench.run.loop import run
+
                 run(replace(job, explainers=missing), progress, choose_backend(jobs))
                 publish_results(folder, records, planned.attributions)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, pairwise
 
 import torch
@@ -27,19 +28,26 @@ CHUNK_WORK = 6e11
 """Approximate multiply-adds per chunk: ten seconds of one core."""
 ERASED_ROWS = 30
 """Approximate number of erased inputs that the metrics need per attribution."""
+NAME_WIDTH = 20
+"""Columns of an explainer's name in a line of progress, at most."""
 PERTURBED = 11
 """Explanations per example that max_sensitivity takes: ten of perturbed inputs, one as it is."""
 
 
+Tell = Callable[[str, int], None]
+"""Called before each step of a chunk: the step, and how many of its examples are done with it."""
+
+
 @dataclass(frozen=True)
 class Chunk:
-    """Examples that are computed together, the ids that expensive metrics are limited to, and
-    the AOPC bounds that are known already.
+    """Examples that are computed together, the ids that expensive metrics are limited to, the
+    AOPC bounds that are known already, and the approximate multiply-adds of all.
     """
 
     encodings: tuple[Encoding, ...]
     probed: frozenset[str]
     bounds: Mapping[str, Bounds]
+    work: float
 
 
 @dataclass(frozen=True)
@@ -73,28 +81,32 @@ def cut_chunks(
     usual = sum(n * (cost + ERASED_ROWS) for n, cost in zip(seeds, costs, strict=True))
     more = sum(costs) * PERTURBED
     cuts: list[list[Encoding]] = []
+    works: list[float] = []
     room = 0.0
     for encoding in sorted(encodings, key=lambda e: (len(e.ids), e.example.id)):
         rows = usual + (more if encoding.example.id in probed else 0)
         work = rows * len(encoding.ids) * weights
         if not cuts or work > room or len(cuts[-1]) == job.chunk:
             cuts.append([])
+            works.append(0.0)
             room = CHUNK_WORK
         cuts[-1].append(encoding)
+        works[-1] += work
         room -= work
-    return [Chunk(tuple(cut), probed, bounds) for cut in cuts]
+    return [Chunk(tuple(cut), probed, bounds, w) for cut, w in zip(cuts, works, strict=True)]
 
 
-def compute_chunk(session: Session, job: Job, chunk: Chunk) -> ChunkRows:
-    """Explain and score one chunk for all cells; a pure function of its arguments.
+def compute_chunk(session: Session, job: Job, chunk: Chunk, tell: Tell) -> ChunkRows:
+    """Explain and score one chunk for all cells; a pure function, but that it tells its steps.
 
     The whole chunk is computed even if some cells have it: batches are then the same as in
     an uninterrupted run, and so is every bit of the result.
     """
     engine, encodings = session.engine, chunk.encodings
     predicted = predictions(engine, encodings)
-    explained = _explain(session, job, encodings, predicted)
-    keys, bounds = _bounds(session, job, chunk, predicted)
+    explained = _explain(session, job, encodings, predicted, tell)
+    keys, bounds = _bounds(session, job, chunk, predicted, tell)
+    tell("erasing tokens", 0)
     scored = score(
         engine,
         [attribution for group in explained for attribution in group.attributions],
@@ -109,7 +121,8 @@ def compute_chunk(session: Session, job: Job, chunk: Chunk) -> ChunkRows:
     groups = [_Scored(group, list(islice(every, len(encodings)))) for group in explained]
     rows = []
     for cell in job.cells:
-        once = sensitivity(job, cell, encodings, predicted, chunk.probed)
+        perturbing = partial(tell, f"perturbing {name_of(cell)}")
+        once = sensitivity(job, cell, encodings, predicted, chunk.probed, perturbing)
         of_cell = [group for group in groups if group.explained.cell is cell]
         rows.append(tuple(_rows(job, predicted, of_cell, without, once)))
     known = {key: pair for key, pair in zip(keys, bounds, strict=True) if pair is not None}
@@ -134,8 +147,18 @@ class _Scored:
     scored: list[Scored]
 
 
+def name_of(cell: Cell) -> str:
+    """Return the name of a cell's explainer, cut so that a line of progress fits 80 columns."""
+    label = cell.selected.label
+    return label if len(label) <= NAME_WIDTH else f"{label[: NAME_WIDTH - 3]}..."
+
+
 def _explain(
-    session: Session, job: Job, encodings: Sequence[Encoding], predicted: Sequence[Prediction]
+    session: Session,
+    job: Job,
+    encodings: Sequence[Encoding],
+    predicted: Sequence[Prediction],
+    tell: Tell,
 ) -> list[_Explained]:
     """Explain examples by each cell and seed, batch after batch, so that cells share passes.
 
@@ -151,10 +174,11 @@ def _explain(
             for seed in sorted({group.seed for group in groups})
         }
         try:
-            attributions = [
-                fold(texts, attribute(session, group.cell.selected, batches[group.seed]))
-                for group in groups
-            ]
+            attributions = []
+            for group in groups:
+                tell(f"explaining {name_of(group.cell)}", part.start)
+                by_window = attribute(session, group.cell.selected, batches[group.seed])
+                attributions.append(fold(texts, by_window))
         except torch.OutOfMemoryError:
             if len(texts) == 1:
                 raise
@@ -196,7 +220,7 @@ def batch_of(
 
 
 def _bounds(
-    session: Session, job: Job, chunk: Chunk, predicted: Sequence[Prediction]
+    session: Session, job: Job, chunk: Chunk, predicted: Sequence[Prediction], tell: Tell
 ) -> tuple[list[str], list[Bounds | None]]:
     """Return the key and the AOPC bounds of each input; None if no metric asks for bounds.
 
@@ -206,10 +230,13 @@ def _bounds(
     keys = [bounds_key(job.model, *example, job.operator) for example in examples]
     if not any(metric.needs_bounds for metric in case_metrics(job.metrics)):
         return keys, [None] * len(keys)
-    bounds = [
-        chunk.bounds.get(key) or aopc_bounds(session.engine, *example, job.operator)
-        for key, example in zip(keys, examples, strict=True)
-    ]
+    bounds: list[Bounds | None] = []
+    for number, (key, example) in enumerate(zip(keys, examples, strict=True)):
+        known = chunk.bounds.get(key)
+        if known is None:
+            tell("searching bounds", number)
+            known = aopc_bounds(session.engine, *example, job.operator)
+        bounds.append(known)
     return keys, bounds
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import check_writable
+from faithbench.core.types import Progress, quiet
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.jsonl import sample_by_digest
 from faithbench.data.kinds import KINDS
@@ -59,7 +60,7 @@ class Request:
     plugins: tuple[Path, ...] = ()
 
 
-def make_job(request: Request) -> Job:
+def make_job(request: Request, progress: Progress = quiet) -> Job:
     """Load what a request names, in an order in which what is wrong is said early."""
     task = load_task(request.task) if isinstance(request.task, str) else request.task
     # A misspelt name is reported before anything is loaded.
@@ -67,6 +68,9 @@ def make_job(request: Request) -> Job:
     _check_options(task, request.operator, request.long)
     check_writable(request.results)
     data = _data(request, task)
+    if request.model is None or isinstance(request.model, str):
+        # Said here, since explainers import torch, which takes seconds already.
+        progress(f"loading the model {model_for(task, data, request.model)[0]}", 0, 0)
     chosen = _explainers(request, data)
     several = request.seeds > 1 and any(is_stochastic(one.explainer) for one in chosen)
     wanted = wanted_metrics(request.metrics, data, several_seeds=several, files=request.plugins)

@@ -34,7 +34,7 @@ def stop_after(chunks: int) -> Callable[[str, int, int], None]:
     """Stop a run once so many chunks of three are done; the last one is shorter."""
 
     def report(what: str, done: int, total: int) -> None:
-        if what == "explaining" and done == min(3 * chunks, total):
+        if what.startswith("explained") and done == min(3 * chunks, total):
             raise StoppedError
 
     return report

@@ -21,6 +21,7 @@ from faithbench.explainers.selection import find_explainers
 from faithbench.metrics.registry import find_metrics
 from faithbench.records.record import read
 from faithbench.records.rows_file import read_rows
+from faithbench.run.backends import choose_backend
 from faithbench.run.job import Job
 from faithbench.run.loop import run
 from tests.support.jobs import TEXTS, content, make_job, quiet, watched_sessions
@@ -276,3 +277,23 @@ def test_rows_are_remembered_within_a_chunk_only(job: Job) -> None:
     assert [sum(row.forwards for row in o.rows) for o in (first, second)] == [words + 13] * 2
     assert engine.distinct < 0.7 * engine.asked
     assert second.record.timing.seconds_total > 0.3 * first.record.timing.seconds_total
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_progress_names_the_step_the_explainer_and_the_example(job: Job, jobs: int) -> None:
+    told: list[tuple[str, int, int]] = []
+    with_sensitivity = replace(job, metrics=find_metrics("aopc,max_sensitivity"))
+    run(with_sensitivity, lambda *step: told.append(step), choose_backend(jobs))
+    assert told[0] == (f"13 examples x 3 explainers on {job.model.public_name}", 0, 0)
+    steps = [(what.partition(", ")[0], done) for what, done, _ in told[1:]]
+    assert steps[0] == ("warming up random", 0)
+    assert [done for what, done in steps if what == "explained"] == [0, 3, 6, 9, 12, 13]
+    in_chunks = {what for what, _ in steps[steps.index(("explained", 0)) :]}
+    name = "lrp-mask:mask=ones"
+    assert in_chunks >= {"explaining random", "explaining attention", f"explaining {name}"}
+    assert in_chunks >= {"erasing tokens", "perturbing attention", "measuring attention"}
+    if jobs == 1:
+        explaining = [done for what, done in steps if what == f"explaining {name}"]
+        assert explaining == [0, 3, 6, 9, 12]
+        assert [what for what, _, _ in told if what.endswith(" left")], "the time left is told"
+    assert steps[-1] == ("measuring", 3)

@@ -6,11 +6,11 @@ file here and a line in `choose_backend`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from faithbench.models.session import Session
-from faithbench.run.chunk import Chunk, ChunkRows
+from faithbench.run.chunk import Chunk, ChunkRows, Tell
 from faithbench.run.job import Job
 
 
@@ -22,8 +22,10 @@ class Backend(Protocol):
         """Return the number of torch threads in each process."""
         ...
 
-    def compute(self, session: Session, job: Job, chunks: Sequence[Chunk]) -> Iterator[ChunkRows]:
-        """Yield the rows of each chunk, in the order of the chunks."""
+    def compute(
+        self, session: Session, job: Job, chunks: Sequence[Chunk], tell: Tell
+    ) -> Generator[ChunkRows, None, None]:
+        """Yield the rows of each chunk, in the order of the chunks; tell their steps meanwhile."""
         ...
 
 

@@ -12,8 +12,9 @@ import pickle
 import signal
 import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -21,7 +22,7 @@ import torch
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.models.session import Session
-from faithbench.run.chunk import Chunk, ChunkRows, compute_chunk
+from faithbench.run.chunk import Chunk, ChunkRows, Tell, compute_chunk
 from faithbench.run.job import Job
 
 
@@ -32,7 +33,9 @@ class Processes:
     workers: int
     threads: int | None = 1
 
-    def compute(self, session: Session, job: Job, chunks: Sequence[Chunk]) -> Iterator[ChunkRows]:
+    def compute(
+        self, session: Session, job: Job, chunks: Sequence[Chunk], tell: Tell
+    ) -> Generator[ChunkRows, None, None]:
         """Yield the rows of each chunk, in the order of the chunks, as soon as they are there."""
         _check_possible(session)
         waiting = deque(range(len(chunks)))
@@ -45,8 +48,11 @@ class Processes:
             while following < len(chunks):
                 for ready in wait([connection for _, connection in workers]):
                     connection = next(line for _, line in workers if line is ready)
-                    index, rows = _receive(connection)
-                    done[index] = rows
+                    index, answer = _receive(connection)
+                    if isinstance(answer, _Step):
+                        tell(answer.what, answer.done)
+                        continue
+                    done[index] = answer
                     if waiting:
                         connection.send(waiting.popleft())
                 while following in done:
@@ -59,6 +65,14 @@ class Processes:
                 process.terminate()
             for process, _ in workers:
                 process.join()
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What a worker tells of the chunk it is at."""
+
+    what: str
+    done: int
 
 
 def _check_possible(session: Session) -> None:
@@ -80,7 +94,7 @@ def _start(session: Session, job: Job, chunks: Sequence[Chunk]) -> tuple[BasePro
     return process, ours
 
 
-def _receive(connection: Connection) -> tuple[int, ChunkRows]:
+def _receive(connection: Connection) -> tuple[int, ChunkRows | _Step]:
     try:
         index, answer = connection.recv()
     except (EOFError, OSError) as error:
@@ -105,14 +119,19 @@ def _work(session: Session, job: Job, chunks: Sequence[Chunk], line: Connection)
     try:
         while True:
             index = line.recv()
-            line.send((index, _answer(worker_session, job, chunks[index])))
+            tell = partial(_send_step, line, index)
+            line.send((index, _answer(worker_session, job, chunks[index], tell)))
     except (EOFError, OSError):
         return
 
 
-def _answer(session: Session, job: Job, chunk: Chunk) -> ChunkRows | Exception:
+def _send_step(line: Connection, index: int, what: str, done: int) -> None:
+    line.send((index, _Step(what, done)))
+
+
+def _answer(session: Session, job: Job, chunk: Chunk, tell: Tell) -> ChunkRows | Exception:
     try:
-        return compute_chunk(session, job, chunk)
+        return compute_chunk(session, job, chunk, tell)
     except Exception as error:  # raised again by the parent
         error.add_note(traceback.format_exc())
         try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from faithbench.models.session import Session
-from faithbench.run.chunk import Chunk, ChunkRows, compute_chunk
+from faithbench.run.chunk import Chunk, ChunkRows, Tell, compute_chunk
 from faithbench.run.job import Job
 
 
@@ -16,7 +16,9 @@ class Serial:
 
     threads: int | None = None
 
-    def compute(self, session: Session, job: Job, chunks: Sequence[Chunk]) -> Iterator[ChunkRows]:
+    def compute(
+        self, session: Session, job: Job, chunks: Sequence[Chunk], tell: Tell
+    ) -> Generator[ChunkRows, None, None]:
         """Yield the rows of each chunk."""
         for chunk in chunks:
-            yield compute_chunk(session, job, chunk)
+            yield compute_chunk(session, job, chunk, tell)

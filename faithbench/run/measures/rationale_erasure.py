@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from faithbench.core.erasure import Operator
 from faithbench.core.types import Encoding, Target
@@ -26,21 +26,24 @@ def sensitivity(
     encodings: Sequence[Encoding],
     predicted: Sequence[Prediction],
     probed: frozenset[str],
+    tell: Callable[[int], None],
 ) -> list[dict[str, float | None]]:
     """Return max_sensitivity of the sampled examples, if it is wanted; None for the others.
 
     A text read in windows has that of the most sensitive one. Scores that are only read back
     have none: a changed input cannot be explained. Scores that do not depend on the model have
-    none either: they would be perfectly steady for the wrong reason.
+    none either: they would be perfectly steady for the wrong reason. `tell` is called before
+    each measurement, with the number of examples before it.
     """
     metric = wanted(largest_change, job.metrics)
     if metric is None:
         return [{}] * len(encodings)
     measured = reads_model(cell.selected.explainer) and not cell.selected.replayed
     values: list[dict[str, float | None]] = []
-    for encoding, prediction in zip(encodings, predicted, strict=True):
+    for number, (encoding, prediction) in enumerate(zip(encodings, predicted, strict=True)):
         value: float | None = None
         if measured and encoding.example.id in probed:
+            tell(number)
             value = _sensitivity(job, cell, encoding, prediction.target)
         values.append({metric.name: value})
     return values

@@ -48,7 +48,7 @@ def test_a_run_killed_in_one_backend_continues_in_the_other(job: Job, tmp_path: 
     run(whole, quiet, choose_backend(1))
 
     def stop(what: str, done: int, _total: int) -> None:
-        if what == "explaining" and done == 6:
+        if what.startswith("explained") and done == 6:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match="6 of 13 examples are kept"):
@@ -60,14 +60,20 @@ def test_a_run_killed_in_one_backend_continues_in_the_other(job: Job, tmp_path: 
 def test_results_come_in_the_order_of_the_chunks(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
-    def slow_at_first(_session: Any, _job: Any, chunk: int) -> int:
+    def slow_at_first(_session: Any, _job: Any, chunk: int, tell: Any) -> int:
+        tell("starting", chunk)
         time.sleep(0.2 if chunk == 0 else 0)
         return chunk * 10
 
     monkeypatch.setattr(processes, "compute_chunk", slow_at_first)
     chunks: Any = list(range(7))
-    results = list(Processes(3).compute(Session(job.model), job, chunks))
+    told: list[tuple[str, int]] = []
+    results = list(
+        Processes(3).compute(Session(job.model), job, chunks, lambda *step: told.append(step))
+    )
     assert results == [0, 10, 20, 30, 40, 50, 60]
+    # The workers' steps arrive here, in whichever order they are made.
+    assert sorted(told) == [("starting", chunk) for chunk in chunks]
 
 
 def test_an_error_in_a_worker_is_raised_here(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

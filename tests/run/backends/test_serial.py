@@ -21,7 +21,7 @@ def test_chunks_are_computed_as_they_are_asked_for(
     monkeypatch.setattr(serial, "compute_chunk", lambda *parts: computed.append(parts[2]))
     job = make_job(tmp_path, tiny_model())
     chunks: Any = ["first", "second", "third"]
-    results = Serial().compute(Session(job.model), job, chunks)
+    results = Serial().compute(Session(job.model), job, chunks, lambda *_: None)
     next(results)
     assert computed == ["first"]
     assert len(list(results)) == 2 and computed == chunks
