@@ -21,11 +21,12 @@ from faithbench.leaderboard.gather import (
     records_digest,
 )
 from faithbench.leaderboard.html.page import render_page
+from faithbench.leaderboard.operators import operator_pairs
 from faithbench.leaderboard.pages.formatting import MADE
 from faithbench.leaderboard.pages.latex import latex
 from faithbench.leaderboard.pages.overview import overview
 from faithbench.leaderboard.pages.table_page import table_page
-from faithbench.leaderboard.rankings import counted_tables, pareto_of, rankings_of
+from faithbench.leaderboard.rankings import counted_tables, pareto_of, ranking_of
 from faithbench.leaderboard.tables import TableContent, content_of, tables_of
 
 Files = dict[str, bytes]
@@ -44,15 +45,15 @@ def make_board(records: Path, submissions: Path) -> Board:
     processes = _processes(len(published))
     contents = map_in_processes(_contents, parts_of(published), processes)
     tables = tables_of(content for part in contents for content in part)
-    counted = counted_tables(tables)
-    rankings = rankings_of(counted)
+    ranking = ranking_of(counted_tables(tables))
     return Board(
         board_schema=BOARD_SCHEMA,
         digest=records_digest(published),
         records=len(published),
         tables=tables,
-        rankings=rankings,
-        pareto=pareto_of(counted, rankings),
+        ranking=ranking,
+        operators=operator_pairs(tables),
+        pareto=pareto_of(ranking),
     )
 
 

@@ -11,12 +11,21 @@ import numpy as np
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.rounding import all_significant, decimals
 from faithbench.core.types import Floats
-from faithbench.leaderboard.board import Column, Pair, Score
+from faithbench.leaderboard.board import Column, Pair, Score, Standing
+from faithbench.leaderboard.column_power import power_of
 from faithbench.leaderboard.gather import Entry, Group
+from faithbench.leaderboard.standings import (
+    GATE,
+    SHELVES,
+    filled_mean,
+    is_above,
+    skills_of,
+    standings_of,
+)
 from faithbench.metrics.registry import FAMILIES, METRICS, Family, needs_encoder, title_of
 from faithbench.records.schema import Record
 from faithbench.stats.summaries import Summary, summaries
-from faithbench.stats.tournament import Duel, tournament
+from faithbench.stats.tournament import Tournament, tournament
 
 
 class Variant(NamedTuple):
@@ -33,8 +42,28 @@ class Variant(NamedTuple):
     encoder: str
 
 
-def metric_columns(group: Group) -> list[Column]:
-    """Return a column per metric in which any explainer has a value, by family and catalogue."""
+class Measured(NamedTuple):
+    """A variant with its values by label, and what sums them up."""
+
+    variant: Variant
+    key: str
+    values: dict[str, Floats]
+    summaries: dict[str, Summary]
+
+
+def metric_columns(group: Group) -> tuple[list[Column], dict[str, Standing]]:
+    """Return a column per metric in which any explainer has a value, and all standings.
+
+    Columns are ordered by family and as in the catalogue of metrics.
+    """
+    measured = _measured(group)
+    gate = _gate_tests(measured, group)
+    standings = standings_of(group, gate, [_ranked_means(m) for m in measured if _is_ranked(m)])
+    columns = [_column(m, group, standings, gate) for m in measured]
+    return columns, standings
+
+
+def _measured(group: Group) -> list[Measured]:
     entries: dict[Variant, list[Entry]] = {}
     for entry in group.entries:
         for variant in variants_of(entry):
@@ -44,13 +73,38 @@ def metric_columns(group: Group) -> list[Column]:
     tables = [{e.label: e.values(variant.name) for e in entries[variant]} for variant in ordered]
     # Summarised all at once: one large matrix product takes less time than many small ones.
     summary = iter(summaries([values for table in tables for values in table.values()]))
-    columns = []
-    for variant, table in zip(ordered, tables, strict=True):
-        own_summaries = {label: next(summary) for label in table}
-        people = [entry.label for entry in entries[variant] if entry.is_human]
-        key = _column_key(variant, names)
-        columns.append(_column(variant, key, table, own_summaries, people))
-    return [column for column in columns if any(score.n for score in column.cells.values())]
+    measured = [
+        Measured(variant, _column_key(variant, names), table, {one: next(summary) for one in table})
+        for variant, table in zip(ordered, tables, strict=True)
+    ]
+    return [m for m in measured if any(n for _, _, n, _ in m.summaries.values())]
+
+
+def _gate_tests(measured: Sequence[Measured], group: Group) -> Tournament | None:
+    """Return the tests of the metric that tells a method from random scores, newest version."""
+    of_gate = [m for m in measured if m.variant.name == GATE]
+    newest = max(of_gate, key=lambda m: m.variant.version, default=None)
+    return None if newest is None else _tests(newest, _tested_labels(group))
+
+
+def _is_ranked(measured: Measured) -> bool:
+    """Return whether a table's ranking reads a column: those of older versions only stay shown."""
+    name = measured.variant.name
+    # A version in the key means that the table holds several; the newest counts.
+    return (
+        name in METRICS
+        and METRICS[name].ranked
+        and measured.variant.version == METRICS[name].version
+    )
+
+
+def _ranked_means(measured: Measured) -> dict[str, float | None]:
+    """Return what each explainer is ranked by in a column: its mean, blanks filled in."""
+    blank = METRICS[measured.variant.name].blank
+    return {
+        label: filled_mean(mean, n, skipped, blank)
+        for label, (mean, _, n, skipped) in measured.summaries.items()
+    }
 
 
 def variants_of(entry: Entry) -> list[Variant]:
@@ -94,18 +148,37 @@ def _known_family(name: str, metric: str, entry: Entry) -> Family:
     )
 
 
+def _tests(measured: Measured, labels: Collection[str]) -> Tournament:
+    values = {label: v for label, v in measured.values.items() if label in labels}
+    return tournament(values, measured.variant.higher_is_better)
+
+
+def _tested_labels(group: Group) -> set[str]:
+    """Return all explainers but the rationales that people marked: those are a yardstick."""
+    return {entry.label for entry in group.entries if not entry.is_human}
+
+
 def _column(
-    variant: Variant,
-    key: str,
-    table: Mapping[str, Floats],
-    own_summaries: Mapping[str, Summary],
-    people: Collection[str],
+    measured: Measured,
+    group: Group,
+    standings: Mapping[str, Standing],
+    gate: Tournament | None,
 ) -> Column:
-    """Test all explainers but `people`, the rationales that people marked: they come last."""
-    methods = {label: values for label, values in table.items() if label not in people}
-    result = tournament(methods, variant.higher_is_better)
+    """Test explainers against each other; controls and those below the line come last."""
+    variant, key, values, own_summaries = measured
+    above = {label for label, standing in standings.items() if is_above(standing)}
+    # Among all, so that each method is tested against random scores too; stability apart, where
+    # scores that ignore the input would win.
+    tested = above if variant.family == "stability" else _tested_labels(group)
+    result = (
+        gate
+        if gate is not None and variant.name == GATE and set(gate.means) == tested & set(values)
+        else _tests(measured, tested)
+    ).among(above)
+    means = {label: own_summaries[label][0] for label in own_summaries}
+    skills = skills_of(means, _random_label(group), result.best, _attainable(variant))
     scores = {}
-    for label in (*result.order, *people):
+    for label in _ordered(result, means, standings):
         mean, interval, n, skipped = own_summaries[label]
         scores[label] = Score(
             mean=None if mean is None else decimals(mean),
@@ -115,6 +188,7 @@ def _column(
             letters=result.letters.get(label, ""),
             best=label == result.best,
             tie=label in result.ties,
+            skill=skills.get(label),
         )
     # Not validated: all parts were made or checked here, and a leaderboard may have a hundred
     # thousand pairs; to check them again would take about a second.
@@ -125,17 +199,45 @@ def _column(
         higher_is_better=variant.higher_is_better,
         version=variant.version,
         proxy=variant.proxy,
+        aspect=METRICS[variant.name].aspect if variant.name in METRICS else None,
+        ranked=_is_ranked(measured),
         cells=scores,
-        pairs=_pairs(result.duels),
+        pairs=_pairs(result),
+        power=power_of(values, result, above),
     )
 
 
-def _pairs(duels: Sequence[Duel]) -> tuple[Pair, ...]:
-    """Return the tests of all pairs, rounded."""
+def _ordered(
+    result: Tournament, means: Mapping[str, float | None], standings: Mapping[str, Standing]
+) -> list[str]:
+    """Order labels: those above the line by their means, those below, controls."""
+    sign = 1 if result.higher_is_better is False else -1
+
+    def sort_key(label: str) -> tuple[int, bool, float, str]:
+        mean = means[label]
+        shelf = SHELVES.index(standings[label])
+        return shelf, mean is None, sign * (mean or 0.0), label
+
+    return sorted(means, key=sort_key)
+
+
+def _random_label(group: Group) -> str | None:
+    """Return the label of scores drawn at random, if they are on the table."""
+    return next((e.label for e in group.entries if e.is_random), None)
+
+
+def _attainable(variant: Variant) -> float | None:
+    return METRICS[variant.name].attainable if variant.name in METRICS else None
+
+
+def _pairs(result: Tournament) -> tuple[Pair, ...]:
+    """Return the tests of all pairs, rounded; effects are turned so that + is better."""
+    duels = result.duels
+    sign = -1 if result.higher_is_better is False else 1
     p_values = all_significant([duel.test.p for duel in duels], 4)
     adjusted = all_significant([duel.adjusted for duel in duels], 4)
     # Plus zero: minus zero would be written as -0.0.
-    effects = (np.round([duel.test.effect for duel in duels], 4) + 0.0).tolist()
+    effects = (sign * np.round([duel.test.effect for duel in duels], 4) + 0.0).tolist()
     return tuple(
         Pair(
             first=duel.first,

@@ -54,6 +54,7 @@ def _column(cost: Cost, group: Group) -> Column:
             letters="",
             best=entry.label in cheapest,
             tie=False,
+            skill=None,
         )
         for entry in ordered
     }
@@ -64,14 +65,17 @@ def _column(cost: Cost, group: Group) -> Column:
         higher_is_better=cost.higher_is_better,
         version=cost.version,
         proxy=False,
+        aspect=None,
+        ranked=False,
         cells=scores,
         pairs=(),
+        power=None,
     )
 
 
 def _cheapest(cost: Cost, group: Group, costs: dict[str, float | None]) -> set[str]:
     """Return the labels of the methods with the least cost, of those that are comparable."""
-    rivals = [e for e in group.entries if not e.is_human and costs[e.label] is not None]
+    rivals = [e for e in group.entries if not e.is_control and costs[e.label] is not None]
     if cost.of_machine and rivals:
         machines = Counter(_machine(entry) for entry in rivals)
         # The machine of most explainers; of equally many the first by name.
@@ -82,8 +86,8 @@ def _cheapest(cost: Cost, group: Group, costs: dict[str, float | None]) -> set[s
 
 
 def _sort_key(value: float | None, entry: Entry) -> tuple[bool, bool, float, str]:
-    """Order by cost; unknown costs come last, and people after all methods."""
-    return entry.is_human, value is None, value or 0.0, entry.label
+    """Order by cost; unknown costs come last, and controls after all methods."""
+    return entry.is_control, value is None, value or 0.0, entry.label
 
 
 def _sample_size(entry: Entry, cost: Cost) -> int:

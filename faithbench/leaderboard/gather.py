@@ -16,6 +16,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import file_sha256
 from faithbench.core.rounding import decimals
 from faithbench.core.types import Floats
+from faithbench.explainers.registry import is_control
 from faithbench.leaderboard.names import labels_of
 from faithbench.records.conditions import Conditions, conditions_of
 from faithbench.records.record import read
@@ -77,6 +78,18 @@ class Entry:
     def is_human(self) -> bool:
         """Return whether this is the rationale that people marked: a yardstick, not a method."""
         return self.first.explainer.name == "human"
+
+    @property
+    def is_random(self) -> bool:
+        """Return whether these are scores drawn at random, which every method should beat."""
+        return self.submission is None and self.first.explainer.name == "random"
+
+    @property
+    def is_control(self) -> bool:
+        """Return whether this explainer does not look at the model: a line, not a method."""
+        name = self.first.explainer.name
+        # A submission may have any name: only our own controls are known to be some.
+        return self.submission is None and is_control(name)
 
     @cached_property
     def records(self) -> tuple[Record, ...]:

@@ -130,7 +130,8 @@ _ID_PARTS: dict[str, Callable[[Conditions], str]] = {
     "weights_sha256": lambda given: f"{slug(given.model)}-{given.weights_sha256[:6]}",
     "dtype": lambda given: given.dtype,
     "protocol": lambda given: f"protocol-{given.protocol}",
-    "operator": lambda given: given.operator,
+    # The usual operator goes without saying: a second one must not rename the first one's table.
+    "operator": lambda given: "" if given.operator == "mask" else given.operator,
     "erasure_token": lambda given: slug(given.erasure_token),
     "long": lambda given: given.long,
 }
@@ -141,7 +142,7 @@ def table_ids(every: Sequence[Conditions]) -> list[str]:
     names = []
     for conditions in every:
         parts = [_ID_PARTS[field](conditions) for field in _telling_fields(conditions, every)]
-        names.append(slug("-".join([conditions.task, *parts])))
+        names.append(slug("-".join([conditions.task, *filter(None, parts)])))
     # Some file systems do not tell capitals apart.
     lowered = [name.lower() for name in names]
     return [

@@ -1,267 +1,355 @@
-"""Explainers ranked over all tables: by family and overall, and faithfulness against cost.
+"""Explainers ranked by faithfulness over all tables, and faithfulness against cost.
 
-Within a table, explainers are ranked on each metric, then by their mean rank over the metrics of
-a family, then by their mean rank over the families: so every table counts once, and the ranks that
-are averaged over tables are those that Friedman's test is about.
+Every two explainers are compared on the tables that they share, aspect by aspect. A rank is 1 plus
+the share of comparisons that each other one wins: where all are in all tables, this is the mean
+rank. What two explainers get from each other does not depend on who else takes part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from statistics import fmean
 
 import numpy as np
 
 from faithbench.core.rounding import decimals, significant
-from faithbench.core.types import Floats
-from faithbench.leaderboard.board import Column, Interval, ParetoPoint, Ranking, Table
-from faithbench.metrics.cost import FORWARD_EQUIVALENTS
-from faithbench.metrics.registry import FAMILIES, Family
-from faithbench.stats.pairwise import ALPHA
-from faithbench.stats.ranks import average_ranks, rank_test
+from faithbench.core.types import Floats, Ints
+from faithbench.leaderboard.board import (
+    BoardRow,
+    Column,
+    Interval,
+    Pair,
+    ParetoPoint,
+    RankedRow,
+    Ranking,
+    Standing,
+    Table,
+)
+from faithbench.leaderboard.standings import GATE, is_above, rank_value, ranked_columns
+from faithbench.metrics.registry import Family, is_headline
+from faithbench.stats.pairwise import ALPHA, holm
+from faithbench.stats.ranks import RankTest, rank_test
+from faithbench.stats.signed_rank import signed_rank
 from faithbench.stats.summaries import bootstrap
 
-MIN_COVERAGE = 0.9
-"""Share of a table's explainers that must have a value for a metric to be ranked in it."""
-RANKED_COST = FORWARD_EQUIVALENTS.name
-"""The cost that speed is ranked by: it does not depend on the machine."""
+USUAL_OPERATOR = "mask"
+"""Of tables that differ in the operator alone, the one that counts."""
 
 
 @dataclass(frozen=True)
-class FamilyColumns:
-    """The columns that one family's ranking is made of, by table."""
+class Lead:
+    """How far explainers are ahead of each other, table by table.
 
-    family: Family
-    columns: dict[str, tuple[Column, ...]]
-
-    @property
-    def over(self) -> list[str]:
-        """Return the names of all columns, as `<table>/<metric>`."""
-        return [f"{table}/{c.metric}" for table, columns in self.columns.items() for c in columns]
-
-    def labels(self, everyone: set[str]) -> list[str]:
-        """Return the explainers that have a value in all of these columns, by name."""
-        columns = [column for columns in self.columns.values() for column in columns]
-        return sorted(everyone.intersection(*(_labels_with_value(column) for column in columns)))
-
-    def ranks(self, table: str, labels: Sequence[str]) -> list[float]:
-        """Rank explainers in one table by their mean rank over its columns."""
-        ranks = [
-            average_ranks(
-                [_mean_of(column, label) for label in labels], bool(column.higher_is_better)
-            )
-            for column in self.columns[table]
-        ]
-        return _ranks_of_means(ranks)
-
-
-def rankings_of(counted: Sequence[Table]) -> tuple[Ranking, ...]:
-    """Return the overall ranking and one per family, of the tables that count.
-
-    Speed has no part in the overall one: there, drawing at random would win. The Pareto view
-    sets cost against faithfulness.
+    `ahead` [tables, explainers, explainers] is the share of aspects on which the one is ahead of
+    the other, minus the share on which it is behind; NaN where one is not in the table.
     """
-    by_family = [_family_columns(family, counted) for family in FAMILIES]
-    families = [family for family in by_family if family.columns]
-    if not families:
-        return ()
-    everyone = {label for table in counted for label in ranked_labels(table)}
-    judged = [family for family in families if family.family != "speed"] or families
-    shared = sorted(set.intersection(*(set(family.labels(everyone)) for family in judged)))
-    rankings = [
-        _ranking(
-            "overall",
-            over=[name for family in judged for name in family.over],
-            labels=shared,
-            ranks=_overall_ranks(judged, [table.id for table in counted], shared),
-            everyone=everyone,
-        )
-    ]
-    for family in families:
-        labels = family.labels(everyone)
-        ranks = [family.ranks(table, labels) for table in family.columns] if labels else []
-        rankings.append(
-            _ranking(family.family, over=family.over, labels=labels, ranks=ranks, everyone=everyone)
-        )
-    return tuple(ranking for ranking in rankings if ranking.mean_ranks)
+
+    labels: tuple[str, ...]
+    ahead: Floats
+
+    def between(self, first: str, second: str) -> list[float]:
+        """Return how far the first is ahead on each table that the two share."""
+        own = self.ahead[:, self.labels.index(first), self.labels.index(second)]
+        shared: list[float] = own[~np.isnan(own)].tolist()
+        return shared
+
+    def ranks(self, rivals: Sequence[str], weights: Floats) -> Floats:
+        """Return the rank of each explainer among `rivals`, for each row of tables' weights.
+
+        Two without a common table count as even.
+        """
+        columns = [self.labels.index(label) for label in rivals]
+        ahead = self.ahead[:, :, columns]
+        known = ~np.isnan(ahead)
+        lost = np.where(known, (1 - np.nan_to_num(ahead)) / 2, 0.0)
+        tables = len(ahead)
+        shape = (len(weights), *ahead.shape[1:])
+        sums = (weights @ lost.reshape(tables, -1)).reshape(shape)
+        counts = (weights @ known.reshape(tables, -1).astype(float)).reshape(shape)
+        shares = np.divide(sums, counts, out=np.full(shape, 0.5), where=counts > 0)
+        # An explainer is no rival of its own.
+        for column, row in enumerate(columns):
+            shares[:, row, column] = 0.0
+        ranks: Floats = 1 + shares.sum(axis=2)
+        return ranks
 
 
 def counted_tables(tables: Sequence[Table]) -> list[Table]:
-    """Return the tables to rank over: of real data if there are any, and with enough in common.
+    """Return the tables to rank over: of real data if there are any, each set of examples once.
 
-    Only explainers in all of them are ranked, so that a table with few would leave out the
-    others. Tables join one by one, each time the one that shares most explainers with those
-    before; the number of tables that count is the one for which tables times shared explainers
-    is largest, and of equals the larger.
+    The same examples erased in another way are no second table: the usual operator counts.
     """
     real = [table for table in tables if table.source != "bundled"] or list(tables)
-    labels = {table.id: set(ranked_labels(table)) for table in real}
-    shared = set().union(*labels.values())
-    joined: list[str] = []
-    sizes: list[int] = []
-    while len(joined) < len(labels):
-        # Sorted, so that of tables that share as many the first by name joins.
-        waiting = sorted(labels.keys() - joined)
-        joined.append(max(waiting, key=lambda name: len(labels[name] & shared)))
-        shared &= labels[joined[-1]]
-        sizes.append(len(joined) * len(shared))
-    count = max(range(len(sizes)), key=lambda k: (sizes[k], k), default=-1) + 1
-    return [table for table in real if table.id in joined[:count]]
+    by_examples: dict[tuple[object, ...], list[Table]] = {}
+    for table in real:
+        by_examples.setdefault(same_but_operator(table), []).append(table)
+    return [
+        min(alike, key=lambda table: (table.operator != USUAL_OPERATOR, table.id))
+        for alike in by_examples.values()
+    ]
 
 
-def ranked_labels(table: Table) -> list[str]:
-    """Return all explainers of a table but the human rationale, which is no method."""
-    return [row.label for row in table.entrants if not row.is_human]
+def same_but_operator(table: Table) -> tuple[object, ...]:
+    """Return what tables agree in that show the same examples and model, however erased."""
+    return (
+        table.task, table.task_version, table.source, table.split, table.n, table.data_sha256,
+        table.weights_sha256, table.dtype, table.protocol, table.long,
+    )  # fmt: skip
 
 
-def pareto_of(counted: Sequence[Table], rankings: Sequence[Ranking]) -> tuple[ParetoPoint, ...]:
-    """Set mean faithfulness ranks against mean costs, over the tables that count.
+def ranking_of(counted: Sequence[Table]) -> Ranking | None:
+    """Rank explainers over tables; None where no table ranks anybody."""
+    tables = [table for table in counted if any(row.place is not None for row in table.entrants)]
+    by_label = _standings_by_label(tables)
+    # In most of its tables: one table below the line counts as lost, but says little by itself.
+    ranked = [label for label, own in by_label.items() if 2 * own.count("ranked") >= len(own)]
+    if not ranked:
+        return None
+    controls = [label for label, own in by_label.items() if "control" in own]
+    lead = lead_of(tables, sorted(by_label))
+    ranks = dict(zip(lead.labels, lead.ranks(ranked, np.ones((1, len(tables))))[0], strict=True))
+    intervals = dict(zip(lead.labels, _intervals(lead, ranked), strict=True))
+    # Equal ranks go by name, so that the same records give the same bytes.
+    order = sorted(ranked, key=lambda label: (decimals(ranks[label]), label))
+    pairs = _pairs(lead, order)
+    against_first = {pair.second: pair for pair in pairs if pair.first == order[0]}
+    facts = RowFacts(tables, first=order[0])
 
-    Explainers without a known cost are left out.
-    """
-    all_ranks = next((r.mean_ranks for r in rankings if r.family == "faithfulness"), {})
-    table_costs: dict[str, list[float | None]] = {label: [] for label in all_ranks}
-    for table in counted:
+    def row(label: str) -> RankedRow:
+        pair = against_first.get(label)
+        return facts.row(label, float(ranks[label]), intervals[label], pair)
+
+    below = sorted(set(by_label) - set(ranked) - set(controls), key=lambda x: (ranks[x], x))
+    return Ranking(
+        tables=tuple(table.id for table in tables),
+        rows=tuple(row(label) for label in order),
+        below=tuple(row(label) for label in below),
+        controls=tuple(row(label) for label in sorted(controls, key=lambda x: (ranks[x], x))),
+        pairs=pairs,
+        least_p=_least_p(pairs),
+    )
+
+
+def _standings_by_label(tables: Sequence[Table]) -> dict[str, list[Standing]]:
+    standings: dict[str, list[Standing]] = {}
+    for table in tables:
         for row in table.entrants:
-            if row.label in table_costs:
-                table_costs[row.label].append(row.forward_equivalents)
-    # Left out, not counted as 0: an unknown cost would win every comparison.
-    costs = {
-        label: fmean(cost for cost in own_costs if cost is not None)
-        for label, own_costs in table_costs.items()
-        if None not in own_costs
-    }
-    ranks = {label: rank for label, rank in all_ranks.items() if label in costs}
+            # What people marked is there on some texts only, and no explainer of the model.
+            if not row.is_human:
+                standings.setdefault(row.label, []).append(row.standing)
+    return standings
 
-    def beaten(label: str) -> bool:
-        """Return whether another is at least as good in both, and better in one."""
-        rank, cost = ranks[label], costs[label]
-        return any(
-            ranks[other] <= rank
-            and costs[other] <= cost
-            and (ranks[other], costs[other]) != (rank, cost)
-            for other in ranks
+
+def lead_of(tables: Sequence[Table], labels: Sequence[str]) -> Lead:
+    """Compare every two explainers on every table, aspect by aspect.
+
+    Who is above the line is ahead of who is below; two below it are even. Controls are compared
+    by their values alone, so that one sees where they would stand.
+    """
+    ahead = np.full((len(tables), len(labels), len(labels)), np.nan)
+    for index, table in enumerate(tables):
+        ahead[index] = _lead_in(table, labels)
+    return Lead(tuple(labels), ahead)
+
+
+def _lead_in(table: Table, labels: Sequence[str]) -> Floats:
+    standings = {row.label: row.standing for row in table.entrants}
+    present = np.array([label in standings for label in labels])
+    signs = []
+    for column in ranked_columns(table.columns).values():
+        values = [rank_value(column, label) for label in labels]
+        # Rounded, so that the last bit of a mean does not break a tie.
+        array = np.round(np.array([np.nan if v is None else v for v in values]), 12)
+        signs.append(np.sign(array[:, None] - array[None]))
+    known = np.array(signs) if signs else np.zeros((0, len(labels), len(labels)))
+    counts = (~np.isnan(known)).sum(axis=0)
+    sums = np.nansum(known, axis=0)
+    ahead = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
+    below = np.array([standings.get(label) == "below" for label in labels])
+    above = np.array([is_above(standings.get(label, "below")) for label in labels])
+    ahead = np.where(above[:, None] & below[None], 1.0, ahead)
+    ahead = np.where(below[:, None] & above[None], -1.0, ahead)
+    ahead = np.where(below[:, None] & below[None], 0.0, ahead)
+    both: Floats = np.where(present[:, None] & present[None], ahead, np.nan)
+    return both
+
+
+def _intervals(lead: Lead, rivals: Sequence[str]) -> list[Interval | None]:
+    """Return a bootstrap 95% interval over tables; None of an explainer in fewer than two."""
+    tables = len(lead.ahead)
+    in_tables = (~np.isnan(np.diagonal(lead.ahead, axis1=1, axis2=2))).sum(axis=0)
+    if tables < 2:
+        return [None] * len(lead.labels)
+
+    def statistic(draws: Ints) -> Floats:
+        weights = np.stack([(draws == table).sum(axis=1) for table in range(tables)], axis=1)
+        return lead.ranks(rivals, weights.astype(float)).T
+
+    low, high = bootstrap(tables, statistic)
+    return [
+        (decimals(a), decimals(b)) if count > 1 else None
+        for a, b, count in zip(low, high, in_tables, strict=True)
+    ]
+
+
+def _pairs(lead: Lead, order: Sequence[str]) -> tuple[Pair, ...]:
+    """Test every two explainers by signed ranks over their common tables, Holm over all pairs."""
+    tests = []
+    for first, second in combinations(order, 2):
+        values = lead.between(first, second)
+        tests.append((first, second, signed_rank(values, [0.0] * len(values))))
+    stepped = iter(holm([test.p for _, _, test in tests if test.p is not None]))
+    return tuple(
+        Pair(
+            first=first,
+            second=second,
+            test="signed-rank over tables",
+            n=test.n,
+            p=None if test.p is None else significant(test.p, 4),
+            adjusted=None if test.p is None else significant(next(stepped), 4),
+            effect=round(test.effect, 4) + 0.0,
+            reason=test.reason.replace("pairs", "common tables"),
+        )
+        for first, second, test in tests
+    )
+
+
+def _least_p(pairs: Sequence[Pair]) -> float | None:
+    """Return the smallest p value after Holm that the pair with most tables could reach."""
+    tested = [pair for pair in pairs if pair.p is not None]
+    if not tested:
+        return None
+    return significant(min(1.0, len(tested) * 2.0 ** (1 - max(pair.n for pair in tested))), 4)
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """What stands beside the ranks: means over the tables that an explainer is in."""
+
+    tables: Sequence[Table]
+    first: str
+
+    def row(self, label: str, rank: float, ci95: Interval | None, pair: Pair | None) -> RankedRow:
+        """Return the row of one explainer; `pair` is its test against the first."""
+        own = [(table, row) for table in self.tables if (row := _row_of(table, label))]
+        costs = [row.forward_equivalents for _, row in own]
+        # An unknown cost, or one of another machine's making, is not counted as nothing.
+        known_costs = [cost for cost in costs if cost is not None]
+        worse_on = [table.id for table, _ in own if _is_worse(table, self.first, label)]
+        ranked = any(row.standing == "ranked" for _, row in own)
+        return RankedRow(
+            label=label,
+            rank=decimals(rank),
+            ci95=ci95,
+            tables=tuple(table.id for table, _ in own),
+            # A few tables cannot show any difference over tables: what the tests inside most of
+            # them show is no tie either.
+            tied=ranked
+            and label != self.first
+            and not _lost(pair)
+            and 2 * len(worse_on) < len(own),
+            adjusted=None if pair is None else pair.adjusted,
+            worse_on=tuple(worse_on),
+            skill=self._mean_skill(label, lambda column: column.metric == GATE),
+            stability=self._mean_skill(label, _headline_of("stability"), above=True),
+            plausibility=self._mean_skill(label, _headline_of("plausibility")),
+            cost=decimals(fmean(known_costs)) if len(known_costs) == len(costs) else None,
         )
 
+    def _mean_skill(
+        self, label: str, wanted: Callable[[Column], bool], *, above: bool = False
+    ) -> float | None:
+        """Return the mean over tables of an explainer's skill in the first column wanted.
+
+        Skill, not values: explainers are in different tables, and those have different scales.
+        """
+        skills = []
+        for table in self.tables:
+            row = _row_of(table, label)
+            column = next((c for c in table.columns if wanted(c)), None)
+            if row is None or column is None or (above and not is_above(row.standing)):
+                continue
+            score = column.cells.get(label)
+            if score is not None and score.skill is not None:
+                skills.append(score.skill)
+        return decimals(fmean(skills)) if skills else None
+
+
+def _lost(pair: Pair | None) -> bool:
+    """Return whether an explainer is significantly worse than the first, over tables."""
+    return pair is not None and (pair.adjusted or 1.0) < ALPHA and pair.effect > 0
+
+
+def _row_of(table: Table, label: str) -> BoardRow | None:
+    return next((row for row in table.entrants if row.label == label), None)
+
+
+def _headline_of(family: Family) -> Callable[[Column], bool]:
+    """Find the column that stands for a family: its first headline that people, not proxies, set.
+
+    Of several versions of a metric none is taken: their values are not comparable over tables.
+    """
+    return lambda column: (
+        column.family == family and is_headline(column.metric) and not column.proxy
+    )
+
+
+def _is_worse(table: Table, first: str, label: str) -> bool:
+    """Return whether the first explainer is significantly better on a table, by the gate."""
+    column = next((c for c in table.columns if c.metric == GATE), None)
+    for pair in column.pairs if column else ():
+        if {pair.first, pair.second} == {first, label} and pair.adjusted is not None:
+            effect = pair.effect if pair.first == first else -pair.effect
+            return pair.adjusted < ALPHA and effect > 0
+    return False
+
+
+def mean_rank_test(counted: Sequence[Table]) -> tuple[list[str], list[str], RankTest | None]:
+    """Test mean ranks over tables by Friedman and Nemenyi, on what all tables share.
+
+    Returns the explainers, the tables, and the test. Its outcome for two explainers depends on who
+    else takes part, which is why the board does not rest on it.
+    """
+    joined = [table for table in counted if any(row.place is not None for row in table.entrants)]
+    names = [table.id for table in joined]
+    shared = [_ranked_labels(table) for table in joined]
+    labels = sorted(set.intersection(*shared)) if shared else []
+    if not labels:
+        return labels, names, None
+    rows = [[_place(table, label) for label in labels] for table in joined]
+    return labels, names, rank_test(rows, [False] * len(rows))
+
+
+def _ranked_labels(table: Table) -> set[str]:
+    return {row.label for row in table.entrants if row.place is not None}
+
+
+def _place(table: Table, label: str) -> float | None:
+    row = _row_of(table, label)
+    return None if row is None else row.place
+
+
+def pareto_of(ranking: Ranking | None) -> tuple[ParetoPoint, ...]:
+    """Set ranks against mean costs; explainers without a known cost are left out."""
+    # Left out, not counted as 0: an unknown cost would win every comparison.
+    points = [
+        (row.label, row.rank, row.cost)
+        for row in (ranking.rows if ranking else ())
+        if row.cost is not None
+    ]
     return tuple(
         ParetoPoint(
             label=label,
             faithfulness_rank=rank,
-            forward_equivalents=decimals(costs[label]),
-            front=not beaten(label),
+            forward_equivalents=cost,
+            front=not _is_beaten((rank, cost), ((r, c) for _, r, c in points)),
         )
-        for label, rank in ranks.items()
+        for label, rank, cost in points
     )
 
 
-def _family_columns(family: Family, tables: Sequence[Table]) -> FamilyColumns:
-    """Return the columns to rank; proxies only where no table has rationales by people."""
-    columns = {table.id: _ranked_columns(table, family) for table in tables}
-    marked_by_people = any(not c.proxy for of_table in columns.values() for c in of_table)
-    kept = {
-        table: tuple(c for c in of_table if not (c.proxy and marked_by_people))
-        for table, of_table in columns.items()
-    }
-    return FamilyColumns(family, {table: of_table for table, of_table in kept.items() if of_table})
-
-
-def _ranked_columns(table: Table, family: Family) -> list[Column]:
-    """Return the columns of a family that have a direction, and values of most explainers."""
-    columns = [c for c in table.columns if c.family == family and c.higher_is_better is not None]
-    if family == "speed":
-        columns = [column for column in columns if column.metric == RANKED_COST]
-    methods = set(ranked_labels(table))
-    fewest = max(1, MIN_COVERAGE * len(methods))
-    return [column for column in columns if len(_labels_with_value(column) & methods) >= fewest]
-
-
-def _labels_with_value(column: Column) -> set[str]:
-    return {label for label, score in column.cells.items() if score.mean is not None}
-
-
-def _mean_of(column: Column, label: str) -> float:
-    mean = column.cells[label].mean
-    assert mean is not None, "only explainers with a value are ranked"
-    return mean
-
-
-def _overall_ranks(
-    families: Sequence[FamilyColumns], tables: Sequence[str], labels: Sequence[str]
-) -> list[list[float]]:
-    """Rank explainers in each table by their mean rank over its families."""
-    if not labels:
-        return []
-    by_table = [
-        [family.ranks(table, labels) for family in families if table in family.columns]
-        for table in tables
-    ]
-    return [_ranks_of_means(ranks) for ranks in by_table if ranks]
-
-
-def _ranks_of_means(ranks: Sequence[Sequence[float]]) -> list[float]:
-    """Rank explainers by their mean rank; `ranks` has one rank per explainer in each row."""
-    # Ranked again: Friedman's test is about ranks, of which every table has the same sum.
-    return average_ranks([fmean(own_ranks) for own_ranks in zip(*ranks, strict=True)], False)
-
-
-def _ranking(
-    family: Family | str,
-    *,
-    over: Sequence[str],
-    labels: Sequence[str],
-    ranks: Sequence[Sequence[float]],
-    everyone: set[str],
-) -> Ranking:
-    """Average the ranks of all tables, a row each, and test them."""
-    test = rank_test(ranks, [False] * len(ranks)) if ranks else None
-    means = dict(zip(labels, test.mean_ranks, strict=True)) if test else {}
-    # Equal mean ranks go by name, so that the same records give the same bytes.
-    order = sorted(means, key=lambda label: (means[label], label))
-    intervals = dict(zip(labels, _intervals(np.array(ranks)), strict=True)) if test else {}
-    gap, p = (test.critical_difference, test.friedman_p) if test else (None, None)
-    return Ranking.model_validate(
-        {
-            "family": family,
-            "over": tuple(over),
-            "left_out": tuple(sorted(everyone - set(labels))),
-            "mean_ranks": {label: decimals(means[label]) for label in order},
-            "ci95": {label: intervals[label] for label in order},
-            "friedman_p": None if p is None else significant(p, 4),
-            "critical_difference": None if gap is None else decimals(gap),
-            "groups": groups_within(means, gap, p),
-            # A row is a task to the test, and a table here: a task may have several.
-            "reason": test.reason.replace("tasks", "tables") if test else "",
-        }
-    )
-
-
-def groups_within(
-    means: dict[str, float], gap: float | None, friedman_p: float | None
-) -> tuple[tuple[str, ...], ...]:
-    """Return the largest sets of mean ranks less than the critical difference apart.
-
-    All are one set where Friedman's test finds no difference at all.
-    """
-    order = sorted(means, key=lambda label: (means[label], label))
-    if gap is None or friedman_p is None:
-        return ()
-    if friedman_p >= ALPHA:
-        return (tuple(order),)
-    groups: list[tuple[str, ...]] = []
-    for index, label in enumerate(order):
-        near = [other for other in order[index:] if means[other] - means[label] < gap]
-        # Ranks are sorted, so that a group ending where the last one ends lies inside it.
-        if len(near) > 1 and not (groups and near[-1] == groups[-1][-1]):
-            groups.append(tuple(near))
-    return tuple(groups)
-
-
-def _intervals(ranks: Floats) -> list[Interval | None]:
-    """Return a bootstrap 95% interval over tables for each explainer; None for one table."""
-    tables, explainers = ranks.shape
-    if tables < 2:
-        return [None] * explainers
-    # One draw of tables serves all explainers; `bootstrap` wants the draws last.
-    low, high = bootstrap(tables, lambda draws: ranks[draws].mean(axis=1).T)
-    return [(decimals(a), decimals(b)) for a, b in zip(low, high, strict=True)]
+def _is_beaten(point: tuple[float, float], others: Iterable[tuple[float, float]]) -> bool:
+    """Return whether another point is at least as good in both, and better in one."""
+    return any(other[0] <= point[0] and other[1] <= point[1] and other != point for other in others)

@@ -9,12 +9,13 @@ import numpy as np
 
 from faithbench.core.rounding import decimals
 from faithbench.explainers.registry import EXPLAINERS
-from faithbench.leaderboard.board import BoardRow, Column, ShownExample, Table
+from faithbench.leaderboard.board import BoardRow, Column, ShownExample, Standing, Table
 from faithbench.leaderboard.columns import metric_columns
 from faithbench.leaderboard.cost_columns import cost_columns, cost_of, interval_of
 from faithbench.leaderboard.examples import shown_examples
 from faithbench.leaderboard.gather import Entry, Group
 from faithbench.leaderboard.names import table_ids, table_titles
+from faithbench.leaderboard.standings import SHELVES, aspect_ranks, places_of
 from faithbench.metrics.cost import (
     BACKWARDS,
     FORWARD_EQUIVALENTS,
@@ -22,6 +23,7 @@ from faithbench.metrics.cost import (
     PEAK_MEMORY,
     SECONDS,
 )
+from faithbench.metrics.registry import Aspect
 from faithbench.records.conditions import Conditions
 from faithbench.records.schema import Record
 
@@ -43,13 +45,30 @@ class TableContent:
 
 def content_of(group: Group) -> TableContent:
     """Return what a group gives to its table: the expensive part of a board."""
+    columns, standings = metric_columns(group)
+    aspects = aspect_ranks(columns, standings)
+    places = places_of(aspects)
+    rows = [
+        _board_row(
+            entry,
+            standings[entry.label],
+            aspects.get(entry.label, {}),
+            places.get(entry.label),
+        )
+        for entry in group.entries
+    ]
     return TableContent(
         conditions=group.conditions,
         record=group.entries[0].first,
-        rows=tuple(_board_row(entry) for entry in group.entries),
-        columns=(*metric_columns(group), *cost_columns(group)),
+        rows=tuple(sorted(rows, key=_shelf)),
+        columns=(*columns, *cost_columns(group)),
         shown=shown_examples(group),
     )
+
+
+def _shelf(row: BoardRow) -> tuple[int, float, str]:
+    """Order by standing, then by place, then by name."""
+    return SHELVES.index(row.standing), row.place or 0.0, row.label
 
 
 def tables_of(contents: Iterable[TableContent]) -> tuple[Table, ...]:
@@ -112,7 +131,9 @@ def _table(table_id: str, title: str, content: TableContent) -> Table:
     )
 
 
-def _board_row(entry: Entry) -> BoardRow:
+def _board_row(
+    entry: Entry, standing: Standing, aspects: dict[Aspect, float], place: float | None
+) -> BoardRow:
     explainer = entry.first.explainer
     peak_memory = cost_of(entry, PEAK_MEMORY)
     return BoardRow(
@@ -132,6 +153,9 @@ def _board_row(entry: Entry) -> BoardRow:
         backwards=cost_of(entry, BACKWARDS),
         forward_equivalents=cost_of(entry, FORWARD_EQUIVALENTS),
         curve=_curve(entry),
+        standing=standing,
+        aspects=aspects,
+        place=place,
     )
 
 

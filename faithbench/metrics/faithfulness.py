@@ -45,6 +45,8 @@ without_deciles = without_top(DECILES)
     keeps_curve=True,
     title="AOPC",
     headline=True,
+    aspect="comprehensiveness",
+    ranked=True,
 )
 def aopc(case: Case, outputs: Outputs) -> float:
     """Mean fall of the target's probability without the top 10..90% (Song et al., Eq. 12)."""
@@ -58,6 +60,7 @@ def aopc(case: Case, outputs: Outputs) -> float:
     bounds=ANY,
     plan=without_deciles,
     title="LOdds",
+    aspect="comprehensiveness",
 )
 def lodds(case: Case, outputs: Outputs) -> float:
     """Mean log-ratio of the target's probability without the top 10..90% (Song et al., Eq. 13)."""
@@ -70,7 +73,7 @@ def lodds(case: Case, outputs: Outputs) -> float:
     higher_is_better=True,
     bounds=(-1, 1),
     plan=without_top(ERASER),
-    headline=True,
+    aspect="comprehensiveness",
 )
 def comprehensiveness(case: Case, outputs: Outputs) -> float:
     """Mean fall of the probability without the top 1, 5, 10, 20, 50% (DeYoung et al., Sec. 5)."""
@@ -84,6 +87,8 @@ def comprehensiveness(case: Case, outputs: Outputs) -> float:
     bounds=(-1, 1),
     plan=only_top(ERASER),
     headline=True,
+    aspect="sufficiency",
+    ranked=True,
 )
 def sufficiency(case: Case, outputs: Outputs) -> float:
     """Mean fall of the probability with only the top 1, 5, 10, 20, 50% (DeYoung et al., Sec. 5)."""
@@ -97,6 +102,7 @@ def sufficiency(case: Case, outputs: Outputs) -> float:
     bounds=(0, 1),
     plan=without_top(TWENTIETHS),
     enough=lambda outputs: not outputs.kept.all(),
+    aspect="comprehensiveness",
 )
 def flip_fraction(case: Case, outputs: Outputs) -> float:
     """Share of tokens erased, in steps of 5%, when the prediction first changes; 1 if never.
@@ -114,6 +120,7 @@ def flip_fraction(case: Case, outputs: Outputs) -> float:
     higher_is_better=True,
     bounds=(-WIDEST, WIDEST),
     plan=without_top((30,)),
+    aspect="comprehensiveness",
 )
 def delta_log_odds(case: Case, outputs: Outputs) -> float:
     """Fall of the log-odds without the top 30%, probabilities within 1e-6 of 0 or 1 clipped."""
@@ -134,9 +141,16 @@ def most_negative(case: Case) -> Bools:
     higher_is_better=False,
     bounds=(-WIDEST, WIDEST),
     plan=most_negative,
+    headline=True,
+    aspect="sign",
+    ranked=True,
+    blank=0,
 )
 def delta_log_odds_neg(case: Case, outputs: Outputs) -> float | None:
-    """Fall of the log-odds without the 30% most negative tokens; none negative: no value."""
+    """Fall of the log-odds without the 30% most negative tokens; none negative: no value.
+
+    In ranks, no value counts as 0: with no token to erase, nothing changes.
+    """
     if not len(outputs.kept):
         return None
     return log_odds(case.probability) - log_odds(float(outputs.probability[0]))
@@ -154,6 +168,8 @@ def log_odds(probability: float) -> float:
     higher_is_better=True,
     bounds=(0, 1),
     plan=only_top((30,)),
+    aspect="sufficiency",
+    attainable=1,
 )
 def agreement(case: Case, outputs: Outputs) -> float:
     """1 if the prediction is the same with only the top 30% of the evidence, else 0."""
@@ -174,10 +190,15 @@ def leave_one_out(case: Case) -> Bools:
     bounds=(-1, 1),
     plan=leave_one_out,
     tolerance=SWAPPED_RANKS,
-    headline=True,
+    attainable=1,
 )
 def tau_loo(case: Case, outputs: Outputs) -> float | None:
-    """Kendall's tau-b between scores and the fall of the probability without each token."""
+    """Kendall's tau-b between scores and the fall of the probability without each token; not
+    ranked, as it grades the order of tokens that do not matter.
+
+    Where one planted word decides, explainers that all put it first get anything between -.01
+    (gradient) and 1 (occlusion): see `benchmarks/aspects.py`.
+    """
     return kendall(case.scores, case.probability - outputs.probability)
 
 
@@ -210,6 +231,8 @@ def fi_entropy(case: Case, outputs: Outputs) -> float | None:
     plan=without_deciles,
     opt_in=True,
     needs_bounds=True,
+    aspect="comprehensiveness",
+    attainable=1,
 )
 def naopc(case: Case, outputs: Outputs) -> float | None:
     """AOPC between the worst (0) and the best (1) order that a beam search finds for the input."""

@@ -28,6 +28,7 @@ ENOUGH = 0.5
     bounds=(0, 1),
     need="rationale",
     headline=True,
+    attainable=1,
 )
 def auprc(words: WordScores) -> float | None:
     """Area under precision and recall of the words' scores against the rationale.

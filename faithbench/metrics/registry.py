@@ -80,6 +80,10 @@ Family = Literal["faithfulness", "stability", "plausibility", "speed"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 Need = Literal["answers", "rationale", "sentences", "seeds"]
 Kind = Literal["case", "word", "table", "measure"]
+Aspect = Literal["comprehensiveness", "sufficiency", "sign"]
+"""What faithfulness metrics ask: does it fall without the best tokens, does it stay with them
+alone, and do tokens against the prediction speak against it?"""
+ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
 Plan = Callable[[Case], Bools]
 Enough = Callable[[Outputs], bool]
@@ -102,6 +106,10 @@ class Metric:
     - `need` is what a task or a run must have: accepted answers, rationales, rationales that mark
       whole sentences, or an explainer that is run under several seeds.
     - `headline`: the leaderboard's short tables show it.
+    - `aspect`: the side of faithfulness that it measures. Metrics of one aspect agree so well that
+      the leaderboard ranks by only one of them, the one that is `ranked`.
+    - `blank` is what a missing value counts as in that rank: what doing nothing would give.
+    - `attainable` is the value of a perfect explainer, where one is known to exist.
     """
 
     name: str
@@ -114,6 +122,10 @@ class Metric:
     opt_in: bool = False
     need: Need | None = None
     headline: bool = False
+    aspect: Aspect | None = None
+    ranked: bool = False
+    blank: float | None = None
+    attainable: float | None = None
 
     @property
     def low(self) -> float:
@@ -276,6 +288,10 @@ class Facts(TypedDict, total=False):
     opt_in: bool
     need: Need
     headline: bool
+    aspect: Aspect
+    ranked: bool
+    blank: float
+    attainable: float
     plan: Plan
     enough: Enough
     needs_bounds: bool

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from string import ascii_letters
 from typing import NamedTuple
@@ -40,6 +40,8 @@ class Tournament:
 
     means: dict[str, float | None]
     duels: tuple[Duel, ...]
+    higher_is_better: bool | None
+    alpha: float
     letters: dict[str, str]
     best: str | None
     ties: tuple[str, ...]
@@ -53,6 +55,24 @@ class Tournament:
     def tested(self) -> int:
         """Return the number of pairs with a test, which is what Holm corrects for."""
         return sum(duel.adjusted is not None for duel in self.duels)
+
+    def among(self, contenders: Collection[str]) -> Tournament:
+        """Return the same tests, with letters, the best and its ties among some explainers only.
+
+        The others were tested, and have their means; they can neither win nor tie.
+        """
+        present = [n for n, mean in self.means.items() if mean is not None and n in contenders]
+        adjusted = {(duel.first, duel.second): duel.adjusted for duel in self.duels}
+        marks = dict(zip(present, _letters(present, adjusted, self.alpha), strict=True))
+        best = present[0] if present and self.higher_is_better is not None else None
+        sign = -1 if self.higher_is_better is False else 1
+        lost = {d.second for d in self.duels if d.first == best and _lost(d, sign, self.alpha)}
+        return replace(
+            self,
+            letters={name: marks.get(name, "") for name in self.means},
+            best=best,
+            ties=tuple(n for n in present[1:] if n not in lost) if best is not None else (),
+        )
 
 
 def tournament(
@@ -76,31 +96,27 @@ def tournament(
         Duel(first, second, test, p)
         for (first, second), test, p in zip(combinations(order, 2), tests, adjusted, strict=True)
     )
-    present = [name for name in order if means[name] is not None]
-    best = present[0] if present and higher_is_better is not None else None
-    # The best explainer comes first, and so do its duels.
-    lost = {duel.second for duel in duels[: len(order) - 1] if _lost(duel, -sign, alpha)}
-    ties = [name for name in present[1:] if name not in lost] if best is not None else []
-    marks = _letters(present, adjusted, len(order), alpha)
-    return Tournament(
+    tested = Tournament(
         means={name: means[name] for name in order},
         duels=duels,
-        letters={name: marks.get(name, "") for name in order},
-        best=best,
-        ties=tuple(ties),
+        higher_is_better=higher_is_better,
+        alpha=alpha,
+        letters={},
+        best=None,
+        ties=(),
     )
+    return tested.among(order)
 
 
 def _letters(
-    present: list[str], adjusted: list[float | None], size: int, alpha: float
-) -> dict[str, str]:
-    """Return the letters of explainers with a value, from the p values of all pairs in order."""
-    matrix = np.full((size, size), None)
-    matrix[np.triu_indices(size, 1)] = adjusted
-    matrix.T[np.triu_indices(size, 1)] = adjusted
-    # Explainers with a value come before those without.
-    known = matrix[: len(present), : len(present)].tolist()
-    return dict(zip(present, letters(known, alpha), strict=True))
+    present: Sequence[str], adjusted: Mapping[tuple[str, str], float | None], alpha: float
+) -> list[str]:
+    """Return the letters of explainers with a value, in the order of their means."""
+    size = len(present)
+    matrix: list[list[float | None]] = [[None] * size for _ in present]
+    for a, b in combinations(range(size), 2):
+        matrix[a][b] = matrix[b][a] = adjusted[present[a], present[b]]
+    return letters(matrix, alpha)
 
 
 def _lost(duel: Duel, sign: int, alpha: float) -> bool:

@@ -73,7 +73,7 @@ def test_who_has_no_value_has_no_letter() -> None:
     assert {d.test.reason for d in found.duels if d.second == "none"} == {"only 0 pairs"}
     empty = tournament({"a": [None], "b": [None]}, higher_is_better=True)
     assert empty.best is None and empty.letters == {"a": "", "b": ""}
-    assert tournament({}, True) == Tournament({}, (), {}, None, ())
+    assert tournament({}, True) == Tournament({}, (), True, 0.05, {}, None, ())
     alone = tournament({"a": [0.5]}, True)
     assert (alone.best, alone.ties, alone.letters) == ("a", (), {"a": "a"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
@@ -12,13 +13,18 @@ from faithbench.leaderboard.board import (
     BoardRow,
     Column,
     Family,
+    Gap,
     Pair,
-    ParetoPoint,
-    Ranking,
+    Power,
     Score,
     ShownExample,
+    Standing,
     Table,
 )
+from faithbench.leaderboard.operators import operator_pairs
+from faithbench.leaderboard.rankings import counted_tables, pareto_of, ranking_of
+from faithbench.leaderboard.standings import SHELVES, aspect_ranks, is_above, places_of
+from faithbench.metrics.registry import METRICS as CATALOGUE
 
 TASKS: Final = ("sst2", "agnews", "semeval", "movies", "imdb", "multirc", "evinf", "squad")
 LONG: Final = {"movies", "imdb", "multirc", "evinf", "squad"}
@@ -61,13 +67,15 @@ def make_board(
     labels = _labels(explainers)
     power = {label: random.random() for label in labels} | {"random": 0.0}
     tables = tuple(_table(task, labels, power, shown, Random(f"{seed}{task}")) for task in tasks)
+    ranking = ranking_of(counted_tables(tables))
     return Board(
-        board_schema=1,
+        board_schema=2,
         digest="5" * 64,
         records=len(tables) * explainers,
         tables=tables,
-        rankings=_rankings(tables, labels, power, random),
-        pareto=_pareto(tables[0], power),
+        ranking=ranking,
+        operators=operator_pairs(tables),
+        pareto=pareto_of(ranking),
     )
 
 
@@ -81,6 +89,26 @@ def _table(
 ) -> Table:
     n = 50 if task in LONG else 200
     bundled = task == TASKS[0]
+    standings = {label: _standing(label, power[label]) for label in labels}
+    columns = tuple(
+        _column(metric, family, better, standings, power, n, random, bundled)
+        for family, metrics in METRICS.items()
+        for metric, better in metrics.items()
+    )
+    ranks = aspect_ranks(columns, standings)
+    places = places_of(ranks)
+    rows = [_entrant(label, power[label], random) for label in labels]
+    rows = [
+        row.model_copy(
+            update={
+                "standing": standings[row.label],
+                "aspects": ranks.get(row.label, {}),
+                "place": places.get(row.label),
+            }
+        )
+        for row in rows
+    ]
+    rows.sort(key=lambda row: (SHELVES.index(row.standing), row.place or 0.0))
     return Table(
         id=task, task=task, task_version=1, title=f"The {task} task",
         kind="qa" if task == "squad" else "classification",
@@ -89,14 +117,17 @@ def _table(
         tpr_drop=0.31 if bundled else None, truncated=7 if task in LONG else 0, protocol=1,
         operator="mask", erasure_token="[MASK]", long="truncate",
         rationale="proxy" if bundled else "human",
-        entrants=tuple(_entrant(label, power[label], random) for label in labels),
-        columns=tuple(
-            _column(metric, family, better, labels, power, n, random, bundled)
-            for family, metrics in METRICS.items()
-            for metric, better in metrics.items()
-        ),
+        entrants=tuple(rows),
+        columns=columns,
         shown=tuple(_shown(i, task, labels, power, random) for i in range(shown)),
     )  # fmt: skip
+
+
+def _standing(label: str, power: float) -> Standing:
+    """Take explainers of little power for no better than random."""
+    if EXPLAINERS[label.partition(":")[0]].family == "control":
+        return "control"
+    return "below" if power < 0.1 else "ranked"
 
 
 def _entrant(label: str, power: float, random: Random) -> BoardRow:
@@ -111,48 +142,63 @@ def _entrant(label: str, power: float, random: Random) -> BoardRow:
         submission=None, records=(f"{name}.json",), seconds=0.002 * (1 + rows),
         seconds_ci95=(0.0018 * (1 + rows), 0.0023 * (1 + rows)), peak_memory_bytes=12_345_678,
         forwards=rows, backwards=backwards, forward_equivalents=rows + 2 * backwards,
-        curve=tuple(round(value, 6) for value in falls),
+        curve=tuple(round(value, 6) for value in falls), standing="ranked", aspects={}, place=None,
     )  # fmt: skip
 
 
 def _column(
-    metric: str, family: Family, better: bool | None, labels: tuple[str, ...],
+    metric: str, family: Family, better: bool | None, standings: dict[str, Standing],
     power: dict[str, float], n: int, random: Random, bundled: bool,
 ) -> Column:  # fmt: skip
     tested = family != "speed"
     sign = -1 if better is False else 1
+    labels = sorted(standings, key=lambda label: SHELVES.index(standings[label]))
     means = {label: sign * (power[label] * 0.6 + 0.08 * random.random()) for label in labels}
     if metric == "delta_log_odds_neg":
         means.pop("attention", None)
     order = sorted(means, key=lambda label: -sign * means[label])
     pairs = [
         Pair(
-            first=one, second=other, test="Wilcoxon signed-rank", n=n,
+            first=one, second=other, test="signed-rank", n=n,
             p=_p(means[one], means[other]) / 400, adjusted=_p(means[one], means[other]),
-            effect=round(math.tanh(4 * (means[one] - means[other])), 3), reason="",
+            effect=round(math.tanh(4 * sign * (means[one] - means[other])), 3), reason="",
         )
         for i, one in enumerate(order)
         for other in order[i + 1 :]
     ]  # fmt: skip
-    letters = _letters([means[label] for label in order]) if tested else [""] * len(order)
+    above = [label for label in order if is_above(standings[label])]
+    marks = dict(zip(above, _letters([means[label] for label in above]), strict=True))
+    shown = sorted(order, key=lambda label: SHELVES.index(standings[label]))
+    zero, top = means["random"], means[above[0]]
     cells = {
         label: Score(
             mean=round(means[label], 6),
             ci95=(means[label] - 0.03, means[label] + 0.04) if tested else None,
             n=n - 3 * (metric == "tau_loo"), skipped=3 * (metric == "tau_loo"),
-            letters=letters[i], best=i == 0 and better is not None,
-            tie=tested and better is not None and i > 0
-            and _p(means[order[0]], means[label]) >= 0.05,
+            letters=marks.get(label, "") if tested else "",
+            best=label == above[0] and better is not None,
+            tie=tested and better is not None and label in above[1:]
+            and _p(means[above[0]], means[label]) >= 0.05,
+            skill=round((means[label] - zero) / (top - zero), 6) if tested else None,
         )
-        for i, label in enumerate(order)
+        for label in shown
     }  # fmt: skip
     for label in labels:
-        empty = Score(mean=None, ci95=None, n=0, skipped=n, letters="", best=False, tie=False)
+        empty = Score(
+            mean=None, ci95=None, n=0, skipped=n, letters="", best=False, tie=False, skill=None
+        )
         cells.setdefault(label, empty)
+    gaps = tuple(
+        Gap(one, other, round(abs(means[one] - means[other]), 6), 400)
+        for one, other in pairwise(above)
+    )
+    facts = CATALOGUE.get(metric)
     return Column(
         metric=metric, title={"aopc": "AOPC", "lodds": "LOdds"}.get(metric, metric), family=family,
         higher_is_better=better, version=1, proxy=bundled and family == "plausibility",
+        aspect=facts.aspect if facts else None, ranked=bool(facts and facts.ranked),
         cells=cells, pairs=tuple(pairs) if tested else (),
+        power=Power(detectable=0.07, separated=0.6, gaps=gaps) if tested else None,
     )  # fmt: skip
 
 
@@ -194,55 +240,10 @@ def _shown(
     )  # fmt: skip
 
 
-def _rankings(
-    tables: tuple[Table, ...], labels: tuple[str, ...], power: dict[str, float], random: Random
-) -> tuple[Ranking, ...]:
-    return tuple(
-        _ranking(family, tables, labels, power, random)
-        for family in ("overall", "faithfulness", "stability", "plausibility", "speed")
-    )
-
-
-def _ranking(
-    family: str, tables: tuple[Table, ...], labels: tuple[str, ...], power: dict[str, float],
-    random: Random,
-) -> Ranking:  # fmt: skip
-    noise = 0.0 if family == "faithfulness" else 0.4
-    worth = {label: power[label] + noise * random.random() for label in labels}
-    order = sorted(labels, key=lambda label: -worth[label])
-    ranks = {label: round(1 + i + 0.7 * random.random(), 3) for i, label in enumerate(order)}
-    reach = 6.2
-    groups: list[tuple[str, ...]] = []
-    for i, label in enumerate(order):
-        group = tuple(one for one in order[i:] if ranks[one] - ranks[label] <= reach)
-        if not groups or group[-1] != groups[-1][-1]:
-            groups.append(group)
-    return Ranking(
-        family=family, over=tuple(f"{t.id}/{m}" for t in tables for m in ("aopc", "lodds")),
-        left_out=("human",), mean_ranks=ranks,
-        ci95={label: (max(1.0, rank - 1.5), rank + 1.6) for label, rank in ranks.items()},
-        friedman_p=3.2e-9, critical_difference=reach, groups=tuple(groups), reason="",
-    )  # fmt: skip
-
-
-def _pareto(table: Table, power: dict[str, float]) -> tuple[ParetoPoint, ...]:
-    order = sorted(table.entrants, key=lambda entrant: -power[entrant.label])
-    cheapest = math.inf
-    points = []
-    for i, entrant in enumerate(order):
-        cost = round(entrant.forward_equivalents, 3)
-        points.append(
-            ParetoPoint(
-                label=entrant.label, faithfulness_rank=i + 1.0, forward_equivalents=cost,
-                front=cost < cheapest,
-            )
-        )  # fmt: skip
-        cheapest = min(cheapest, cost)
-    return tuple(points)
-
-
 def empty_board() -> Board:
-    nothing: dict[str, Any] = {"records": 0, "tables": (), "rankings": (), "pareto": ()}
+    nothing: dict[str, Any] = {
+        "records": 0, "tables": (), "ranking": None, "operators": (), "pareto": (),
+    }  # fmt: skip
     return small_board().model_copy(update=nothing)
 
 
