@@ -12,6 +12,7 @@ import typer
 from faithbench.cli.compare import compare
 from faithbench.cli.explain import explain
 from faithbench.cli.leaderboard import leaderboard_app
+from faithbench.cli.leaderboard_views import show_power, show_ranking
 from faithbench.cli.lists import doctor, list_app, show_app
 from faithbench.cli.models import heads, train
 from faithbench.cli.options import Commands
@@ -30,6 +31,8 @@ app = typer.Typer(
 )
 for command in (run, compare, explain, train, heads, doctor):
     app.command()(command)
+for name, view in (("ranking", show_ranking), ("power", show_power)):
+    leaderboard_app.command(name)(view)
 app.add_typer(list_app, name="list")
 app.add_typer(show_app, name="show")
 app.add_typer(leaderboard_app, name="leaderboard")

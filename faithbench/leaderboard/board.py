@@ -43,7 +43,7 @@ class Score(Facts):
     letters: str
     best: bool
     tie: bool
-    skill: float | None
+    skill: float | None = None
 
 
 class Pair(NamedTuple):

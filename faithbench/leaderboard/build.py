@@ -23,6 +23,7 @@ from faithbench.leaderboard.gather import (
 from faithbench.leaderboard.html.page import render_page
 from faithbench.leaderboard.operators import operator_pairs
 from faithbench.leaderboard.pages.formatting import MADE
+from faithbench.leaderboard.pages.heads_page import heads_page
 from faithbench.leaderboard.pages.latex import latex
 from faithbench.leaderboard.pages.overview import overview
 from faithbench.leaderboard.pages.table_page import table_page
@@ -35,8 +36,11 @@ Files = dict[str, bytes]
 PARALLEL_FROM = 60
 """Number of records from which on several processes share the work."""
 
+HEADS_PAGE = "heads.md"
+"""The page that tests the claim of Mask-LRP, where records allow it."""
+
 # Files that a build may remove: pages of tables that are no more.
-_REMOVABLE = ("tasks/*.md", "tables/*.tex")
+_REMOVABLE = ("tasks/*.md", "tables/*.tex", HEADS_PAGE)
 
 
 def make_board(records: Path, submissions: Path) -> Board:
@@ -89,8 +93,10 @@ def render(board: Board) -> Files:
         "leaderboard.schema.json": board_schema,
         "README.md": partial(overview, board),
     }
+    if (heads := heads_page(board)) is not None:
+        makers[HEADS_PAGE] = lambda: heads
     for table in board.tables:
-        makers[f"tasks/{table.id}.md"] = partial(table_page, table)
+        makers[f"tasks/{table.id}.md"] = partial(table_page, table, board.operators)
         makers[f"tables/{table.id}.tex"] = partial(latex, table)
     texts = map_in_processes(lambda make: make(), list(makers.values()), _processes(board.records))
     return {name: text.encode() for name, text in sorted(zip(makers, texts, strict=True))}

@@ -54,7 +54,6 @@ def _column(cost: Cost, group: Group) -> Column:
             letters="",
             best=entry.label in cheapest,
             tie=False,
-            skill=None,
         )
         for entry in ordered
     }

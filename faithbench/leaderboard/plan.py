@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, ValidationError
 
+from faithbench.core.erasure import Operator
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import reason
 from faithbench.core.schema import Count, Facts, describe_error
@@ -38,6 +39,7 @@ class PlannedRun(Facts):
     limit: Positive
     explainers: tuple[str, ...]
     metrics: str = "all"
+    operator: Operator = "mask"
     seeds: Positive = 3
     attributions: Count = 40
 
@@ -126,6 +128,7 @@ def _request(planned: PlannedRun, data: Path | None, results: Path) -> Request:
         data=data,
         limit=planned.limit,
         metrics=planned.metrics,
+        operator=planned.operator,
         seeds=planned.seeds,
         results=results,
     )

@@ -27,22 +27,22 @@ def column_of(table: Table, metric: str) -> Column:
 
 def test_two_explainers_by_hand(tmp_path: Path) -> None:
     store(tmp_path, "lime-11111111", {"aopc": UP, "lodds": UP, "fi_entropy": UP})
-    store(tmp_path, "random-22222222", {"aopc": ZERO, "lodds": [None, *ZERO[1:]], "fi_entropy": UP})
+    store(tmp_path, "zero-22222222", {"aopc": ZERO, "lodds": [None, *ZERO[1:]], "fi_entropy": UP})
     table = table_of(tmp_path)
     aopc = column_of(table, "aopc")
-    assert list(aopc.cells) == ["lime", "random"] and aopc.title == "AOPC"
-    lime, random = aopc.cells.values()
+    assert list(aopc.cells) == ["lime", "zero"] and aopc.title == "AOPC"
+    lime, zero = aopc.cells.values()
     assert lime.mean == pytest.approx(2.85 / 7, abs=1e-9)
     assert (lime.n, lime.skipped, lime.letters, lime.best, lime.tie) == (7, 0, "a", True, False)
-    assert (random.mean, random.ci95) == (0.0, (0.0, 0.0))
-    assert (random.letters, random.best, random.tie) == ("b", False, False)
+    assert (zero.mean, zero.ci95) == (0.0, (0.0, 0.0))
+    assert (zero.letters, zero.best, zero.tie) == ("b", False, False)
     # All seven up: 2 of 128 sign patterns are as extreme, and Holm counts one test.
     (pair,) = aopc.pairs
-    assert pair == ("lime", "random", "signed-rank", 7, 0.01562, 0.01562, 1.0, "")
+    assert pair == ("lime", "zero", "signed-rank", 7, 0.01562, 0.01562, 1.0, "")
     # Lower is better, one value is missing, and six pairs up are 2 of 64.
     lodds = column_of(table, "lodds")
-    assert list(lodds.cells) == ["random", "lime"] and lodds.cells["random"].skipped == 1
-    assert lodds.pairs[0][4:7] == (0.03125, 0.03125, -1.0)
+    assert list(lodds.cells) == ["zero", "lime"] and lodds.cells["zero"].skipped == 1
+    assert lodds.pairs[0][4:7] == (0.03125, 0.03125, 1.0), "+ is better, not higher"
     # Neither way is better: there is no best, and equal values have no test.
     entropy = column_of(table, "fi_entropy")
     assert not any(score.best or score.tie for score in entropy.cells.values())

@@ -82,7 +82,14 @@ def test_costs_of_several_records_are_averaged(tmp_path: Path) -> None:
 
 def test_an_unknown_cost_is_shown_last_and_never_best(tmp_path: Path) -> None:
     put(tmp_path, "lime-11111111", None, 0.5)
-    put(tmp_path, "random-22222222", 2, 0.5)
+    put(tmp_path, "deep-22222222", 2, 0.5)
     scores = column_of(table_of(tmp_path), "forward_equivalents").cells
-    assert list(scores) == ["random", "lime"] and best(scores) == ["random"]
+    assert list(scores) == ["deep", "lime"] and best(scores) == ["deep"]
     assert (scores["lime"].mean, scores["lime"].n) == (None, 0)
+
+
+def test_a_control_costs_nothing_and_is_not_the_cheapest_method(tmp_path: Path) -> None:
+    put(tmp_path, "lime-11111111", 50, 0.5)
+    put(tmp_path, "random-22222222", 0, 0.5)
+    scores = column_of(table_of(tmp_path), "forward_equivalents").cells
+    assert list(scores) == ["lime", "random"] and best(scores) == ["lime"]

@@ -75,7 +75,7 @@ def test_tables_of_one_source_are_told_apart_by_more() -> None:
     ]  # fmt: skip
     again = replace(BUNDLED, operator="delete")
     assert table_ids([REAL, BUNDLED, again]) == [
-        "sst2-folder", "sst2-bundled-mask", "sst2-bundled-delete",
+        "sst2-folder", "sst2-bundled", "sst2-bundled-delete",
     ]  # fmt: skip
 
 

@@ -30,8 +30,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_submission_has_an_arrow_among_the_others(folder: Path) -> None:
     lines = preview(["my-x", "new"], Path("board"), Path("submissions")).splitlines()
     assert "Submitted: my-x." in lines[2]
-    first = [line.split(" | ")[0] for line in lines if line.startswith("| ")]
-    assert first[0] == "| explainer" and sorted(first[2:]) == ["| lime", "| theirs", "| → my-x"]
+    names = [line.split(" | ")[1] for line in lines if line.startswith("| ")]
+    assert names[0] == "explainer" and sorted(names[2:]) == ["lime", "theirs", "→ my-x"]
     mine = next(line for line in lines if "→" in line)
     assert ".507" in mine  # the mean of what was stored
     assert lines[-1] == "new has no record yet: it is measured once it is merged."

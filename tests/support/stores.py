@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from faithbench.explainers.registry import EXPLAINERS
+from faithbench.metrics.registry import METRICS
 from faithbench.records.record import read, write
 from faithbench.records.rows import to_header, to_line
 from faithbench.records.rows_file import read_rows
@@ -18,7 +20,6 @@ from tests.support.builders import KEY, row
 from tests.support.records import METRIC, RECORD
 
 Values = Mapping[str, Sequence[float | None]]
-UP = {"aopc": True, "agreement": True, "iou_semantic": True, "lodds": False, "fi_entropy": None}
 
 
 def store(
@@ -46,7 +47,7 @@ def store(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{stem}.rows.jsonl").write_bytes(data)
     digest = hashlib.sha256(data).hexdigest()
-    explainer = {"name": stem.split("-", maxsplit=1)[0], "settings": settings or {}}
+    explainer = {"name": _name_of(stem), "settings": settings or {}}
     changes: dict[str, dict[str, Any]] = {
         **parts,
         "task": {"n": n, **parts.get("task", {})},
@@ -58,6 +59,12 @@ def store(
     path = folder / f"{stem}.json"
     write(Record.model_validate({**RECORD, **made, "seeds": seeds, "metrics": metrics}), path)
     return path
+
+
+def _name_of(stem: str) -> str:
+    """Return the explainer of `first-tokens-1a2b3c4d`: one of ours, or what is before the dash."""
+    ours = [name for name in EXPLAINERS if stem.startswith(f"{name}-")]
+    return max(ours, key=len, default=stem.split("-", maxsplit=1)[0])
 
 
 def change_rows(path: Path, changes: Mapping[str, Mapping[str, Any]]) -> None:
@@ -74,4 +81,6 @@ def change_rows(path: Path, changes: Mapping[str, Mapping[str, Any]]) -> None:
 def _facts(name: str, values: Sequence[float | None], version: int) -> dict[str, Any]:
     mean, interval, n, skipped = summarise(values)
     told = {"mean": mean, "ci95": interval, "n": n, "skipped": skipped}
-    return {**METRIC, **told, "version": version, "higher_is_better": UP[name]}
+    known = METRICS[name]
+    facts = {"family": known.family, "higher_is_better": known.higher_is_better}
+    return {**METRIC, **told, **facts, "version": version}

@@ -92,6 +92,26 @@ def labels_in(columns: Sequence[Column]) -> list[str]:
     return list(dict.fromkeys(label for column in columns for label in column.cells))
 
 
+def shelved(table: Table, labels: Sequence[str]) -> list[str]:
+    """Order labels as the table's rows are: by place, then those below the line, then controls."""
+    order = {row.label: index for index, row in enumerate(table.entrants)}
+    return sorted(labels, key=lambda label: order.get(label, len(order)))
+
+
+def power_line(table: Table, columns: Sequence[Column]) -> str:
+    """Tell the smallest difference that a table's examples show; not escaped, or empty."""
+    known = [(column.title, column.power) for column in columns if column.power is not None]
+    if not known:
+        return ""
+    texts = [f"{title} {number(power.detectable)}" for title, power in known]
+    first = known[0]
+    return (
+        f"Smallest difference that {table.n} examples show (chance of 80%, after Holm): "
+        f"{', '.join(texts)}. By {first[0]}, {first[1].separated:.0%} of the pairs above the line "
+        "differ by more."
+    )
+
+
 def heading(column: Column) -> str:
     """Write a column's title, its direction, and whether it is a proxy; not escaped."""
     arrow = ARROWS[column.higher_is_better]

@@ -8,7 +8,14 @@ from tabulate import tabulate
 
 from faithbench.core.text import plain
 from faithbench.leaderboard.board import Column, Table
-from faithbench.leaderboard.pages.formatting import MADE, about, heading, labels_in, mean_text
+from faithbench.leaderboard.pages.formatting import (
+    MADE,
+    about,
+    heading,
+    labels_in,
+    mean_text,
+    shelved,
+)
 from faithbench.metrics.registry import FAMILIES
 
 # Stand-ins for commands, which tabulate would escape with the rest. They are private-use
@@ -31,14 +38,14 @@ def latex(table: Table) -> str:
         columns = [column for column in table.columns if column.family == family]
         if columns:
             proxy = " (proxy rationales)" if any(column.proxy for column in columns) else ""
-            parts += [f"\n% {family}{proxy}", _tabular(columns)]
+            parts += [f"\n% {family}{proxy}", _tabular(table, columns)]
     return "\n".join(parts) + "\n"
 
 
-def _tabular(columns: Sequence[Column]) -> str:
+def _tabular(table: Table, columns: Sequence[Column]) -> str:
     rows = [
         [plain(label), *(_score_text(column, label) for column in columns)]
-        for label in labels_in(columns)
+        for label in shelved(table, labels_in(columns))
     ]
     headers = ["explainer", *(plain(heading(column)) for column in columns)]
     align = ("left", *("right" for _ in columns))

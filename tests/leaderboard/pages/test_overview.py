@@ -1,74 +1,93 @@
-"""The first page: the ranking and its tests in words, ranks against cost, a table per task."""
+"""The first page: the ranking with its lines, findings in words, cost, a table per task."""
 
 from __future__ import annotations
 
-from faithbench.leaderboard.board import Board, Ranking
+from faithbench.leaderboard.board import Board, RankedRow, Ranking
+from faithbench.leaderboard.findings import findings
+from faithbench.leaderboard.pages.formatting import markdown
 from faithbench.leaderboard.pages.overview import overview, short_grid
 from tests.support.boards import empty_board, small_board
 
+
+def row(label: str, rank: float, **facts: object) -> RankedRow:
+    given = {
+        "label": label, "rank": rank, "ci95": None, "tables": ("agnews", "semeval"),
+        "tied": False, "adjusted": None, "worse_on": (), "skill": 0.5, "stability": None,
+        "plausibility": 0.25, "cost": 3.0,
+    }  # fmt: skip
+    return RankedRow.model_validate({**given, **facts})
+
+
 RANKING = Ranking(
-    family="overall",
-    over=("agnews/aopc", "agnews/iou_semantic@1 (owner/encoder)", "semeval/aopc"),
-    left_out=("late",),
-    mean_ranks={"lime": 1.25, "deep": 1.5, "random": 3.0},
-    ci95={"lime": (1.0, 2.0), "deep": None, "random": (3.0, 3.0)},
-    friedman_p=0.01234,
-    critical_difference=1.4567,
-    groups=(("lime", "deep"),),
-    reason="",
+    tables=("agnews", "semeval"),
+    rows=(
+        row("lime", 1.25, ci95=(1.0, 2.0), skill=1.0),
+        row("deep", 1.5, tied=True),
+        row("late", 3.0, worse_on=("agnews",)),
+    ),
+    below=(row("idle", 4.5, skill=-0.1),),
+    controls=(row("first-tokens", 2.0, cost=0.0), row("random", 5.0, skill=0.0)),
+    pairs=(),
+    least_p=0.5,
 )
 
 
-def board_of(*rankings: Ranking) -> Board:
-    return small_board().model_copy(update={"rankings": rankings})
+def board_of(ranking: Ranking) -> Board:
+    return small_board().model_copy(update={"ranking": ranking})
 
 
-def test_ranks_stand_with_their_intervals() -> None:
-    speed = RANKING.model_copy(update={"family": "speed", "mean_ranks": {"random": 1.0}})
-    page = overview(board_of(RANKING, speed))
-    assert "| explainer | overall | speed |\n| --- | ---: | ---: |\n" in page
-    assert "| lime | 1.25 [1.00, 2.00] | - |\n| deep | 1.50 | - |\n" in page
-    assert "| random | 3.00 [3.00, 3.00] | 1.00 [3.00, 3.00] |" in page
+def ranking_lines(board: Board) -> list[str]:
+    section = overview(board).split("## Faithfulness\n")[1].split("\nRank:")[0]
+    return [line for line in section.splitlines() if line.startswith("| ")][2:]
 
 
-def test_the_tables_that_count_are_those_that_rankings_are_over() -> None:
-    page = overview(board_of(RANKING))
-    assert "explainers that are in all of these tables: agnews, semeval.\n" in page
+def test_controls_are_lines_where_they_would_stand() -> None:
+    assert [line.split(" | ")[:5] for line in ranking_lines(board_of(RANKING))] == [
+        ["| 1", "lime", "1.2 [1.0, 2.0]", "2", "**first**"],
+        ["| 2", "deep", "1.5", "2", "tied"],
+        ["| ", "*first-tokens*", "(2.0)", "2", "*control*"],
+        ["| 3", "late", "3.0", "2", "worse on 1 of 2"],
+        ["| ", "*random*", "(5.0)", "2", "*control*"],
+        ["| ", "idle", "(4.5)", "2", "*not better than random*"],
+    ]
+    assert ranking_lines(board_of(RANKING))[0].endswith("| 1.00 | - | .25 | 3 |")
+
+
+def test_findings_come_first() -> None:
+    board = board_of(RANKING)
+    page = overview(board)
+    assert page.index("## Faithfulness") < page.index("records (digest") < page.index("## Tables")
+    assert all(f"- {markdown(sentence)}\n" in page for sentence in findings(board))
     assert "**bundled** samples" not in page
-    bundled = RANKING.model_copy(update={"over": ("sst2/aopc",)})
-    page = overview(board_of(bundled))
-    assert "in all of these tables: sst2.\n" in page and "**bundled** samples" in page
+    bundled = RANKING.model_copy(update={"tables": ("sst2",)})
+    assert "**bundled** samples" in overview(board_of(bundled))
 
 
-def test_results_of_the_tests_are_told() -> None:
-    # An encoder's name may hold a slash; it is still one table.
-    assert (
-        "- overall: 3 metrics of 2 tables; Friedman p = 0.012, critical difference (Nemenyi, .05) "
-        "1.46; not different from the first: deep; left out, since not in all of them: late.\n"
-    ) in overview(board_of(RANKING))
-    without = {"friedman_p": None, "reason": "all ranks are equal", "left_out": ()}
-    page = overview(board_of(RANKING.model_copy(update=without)))
-    assert "- overall: 3 metrics of 2 tables; no test, all ranks are equal.\n" in page
-
-
-def test_the_front_is_bold_and_the_cheapest_comes_first() -> None:
+def test_only_the_front_is_listed_by_cost() -> None:
     board = small_board()
-    lines = overview(board).split("## Faithfulness against cost\n")[1].splitlines()
-    labels = [line.split(" | ")[0] for line in lines if line.startswith("| ")][2:9]
+    lines = overview(board).split("## Faithfulness against cost\n")[1].split("## Tables")[0]
+    labels = [line.split(" | ")[0] for line in lines.splitlines() if line.startswith("| ")][2:]
     points = sorted(board.pareto, key=lambda p: (p.forward_equivalents, p.faithfulness_rank))
-    assert labels == [f"| **{p.label}**" if p.front else f"| {p.label}" for p in points]
+    assert labels == [f"| {p.label}" for p in points if p.front]
 
 
 def test_a_short_table_has_the_main_metrics_and_marks_some_rows() -> None:
     table = small_board().tables[1]
     head, _, *rows = short_grid(table, {"lrp-mask"}).splitlines()
-    assert head.startswith("| explainer | AOPC ↑ | comprehensiveness ↑ | sufficiency ↓ | tau")
+    assert head.startswith("|  | explainer | AOPC ↑ | sufficiency ↓ | delta\\_log\\_odds\\_neg ↓ |")
     assert "entropy" not in head and "seconds" not in head and "forward\\_equivalents ↓ |" in head
-    assert len(rows) == 7 and sum(row.startswith("| → lrp-mask |") for row in rows) == 1
+    assert len(rows) == 7 and sum("| → lrp-mask |" in row for row in rows) == 1
+    assert rows[-1].startswith("| *control* | ") and rows[0].startswith("| 1 | ")
     # Other metrics alone: the first four stand in for the main ones.
     others = [column for column in table.columns if column.family == "stability"][1:]
     assert short_grid(table.model_copy(update={"columns": tuple(others)})).startswith(
-        "| explainer | iou\\_lexical ↑ |"
+        "|  | explainer | iou\\_lexical ↑ |"
+    )
+
+
+def test_each_table_tells_what_it_can_show() -> None:
+    assert "Smallest difference that 200 examples show (chance of 80%, after Holm): AOPC .070" in (
+        overview(small_board()).replace("\\", "")
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.leaderboard.board import Score
+from faithbench.leaderboard.board import OperatorPair, Score
 from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.pages.table_page import table_page
 from tests.support.boards import small_board
@@ -52,7 +52,8 @@ def test_bundled_data_and_proxies_are_marked(index: int, marked: bool) -> None:
 
 def test_explainers_are_listed_with_package_settings_and_curve() -> None:
     table = small_board().tables[1]
-    row = table.entrants[0].model_copy(
+    random = next(row for row in table.entrants if row.label == "random")
+    row = random.model_copy(
         update={
             "label": "mine",
             "settings": {"z": 1, "a": True},
@@ -81,6 +82,34 @@ def test_the_human_rationale_is_explained_where_it_is(tmp_path: Path) -> None:
 def test_no_name_of_a_submission_can_leave_its_link(tmp_path: Path) -> None:
     folder = tmp_path / "submissions" / "a) <b>[x](..\\" / "records"
     store(folder, "lime-11111111", {"aopc": [0.1, 0.2]})
+    (tmp_path / "records").mkdir()
     (table,) = make_board(tmp_path / "records", tmp_path / "submissions").tables
     page = table_page(table)
     assert "](../../submissions/a%29%20%3Cb%3E%5Bx%5D%28..%5C) |" in page and "<b>" not in page
+
+
+def test_places_aspects_and_skill_stand_first() -> None:
+    table = small_board().tables[1]
+    page = table_page(table)
+    section = page.split("## Places")[1].split("## Faithfulness")[0]
+    rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")][2:]
+    assert [row[1] for row in rows] == [row.label for row in table.entrants]
+    first, control = table.entrants[0], table.entrants[-1]
+    assert rows[0][0] == "| 1" and rows[-1][0] == "| *control*"
+    assert rows[0][2:5] == [f"{rank:g}" for rank in first.aspects.values()]
+    assert rows[-1][2:5] == ["-", "-", "-"] and control.place is None
+
+
+def test_a_second_operator_is_told_with_its_correlation() -> None:
+    table = small_board().tables[1]
+    pair = OperatorPair(
+        first=table.id, second="other-delete", operators=("mask", "delete"), shared=12,
+        kendall=0.6, kendall_best=0.4, kendall_aopc=0.7, leaders=(("lime",), ("deep", "gae")),
+    )  # fmt: skip
+    page = table_page(table, (pair,))
+    assert "erased by mask and by delete: Kendall's tau between the two orders is .60 over" in page
+    assert (
+        "They do not agree on the first: lime / deep, gae. [The other table](other-delete.md)"
+        in (page)
+    )
+    assert "Kendall" not in table_page(small_board().tables[2], (pair,))
