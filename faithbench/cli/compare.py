@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from faithbench.records.comparison import Comparison, Difference
     from faithbench.records.entrants import Entrant
     from faithbench.records.schema import MetricFacts
-    from faithbench.stats.tournament import Duel
+    from faithbench.stats.tournament import Duel, Tournament
 
 WIDTH = 80
 LEGEND = (
@@ -102,7 +102,7 @@ def _report(comparison: Comparison) -> Iterator[RenderableType]:
     if tested:
         names = sorted({_TEST_NAMES[duel.test.name] for duel in tested}, reverse=True)
         yield Text(f"{' and '.join(names)}, Holm over {len(tested)}:", style="dim")
-        yield _tests(tested)
+        yield _tests(comparison.tournament, tested)
     for duel in duels:
         if duel.adjusted is None:
             yield Text(f"no test of {duel.first} and {duel.second}: {duel.test.reason}")
@@ -136,7 +136,8 @@ def _means(comparison: Comparison) -> Table:
     return table
 
 
-def _tests(duels: Sequence[Duel]) -> Table:
+def _tests(result: Tournament, duels: Sequence[Duel]) -> Table:
+    """Lay out the tests; effects are + where the first is better."""
     from faithbench.stats.pairwise import ALPHA
 
     table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), show_edge=False)
@@ -148,7 +149,7 @@ def _tests(duels: Sequence[Duel]) -> Table:
         test, adjusted = duel.test, duel.adjusted
         if test.p is not None and adjusted is not None:
             after = Text(f"{adjusted:.2g}", style="bold" if adjusted < ALPHA else "")
-            numbers = (str(test.n), f"{test.p:.2g}", after, f"{test.effect:+.2f}")
+            numbers = (str(test.n), f"{test.p:.2g}", after, f"{result.effect(duel):+.2f}")
             table.add_row(Text(duel.first), Text(duel.second), *numbers)
     return table
 

@@ -203,7 +203,9 @@ def _test_all(outcomes: Sequence[Outcome]) -> list[_TestedMetric]:
 
 
 def _numbers(metric: _TestedMetric) -> str:
-    return f"{metric.name} (p = {metric.adjusted:.2g}, effect {metric.test.effect:+.2f})"
+    # Turned so that + is better, whatever the metric's direction.
+    effect = abs(metric.test.effect) if metric.better else -abs(metric.test.effect)
+    return f"{metric.name} (p = {metric.adjusted:.2g}, effect {effect:+.2f})"
 
 
 def _untested(metrics: Sequence[_TestedMetric]) -> dict[str, list[str]]:

@@ -233,11 +233,10 @@ def _attainable(variant: Variant) -> float | None:
 def _pairs(result: Tournament) -> tuple[Pair, ...]:
     """Return the tests of all pairs, rounded; effects are turned so that + is better."""
     duels = result.duels
-    sign = -1 if result.higher_is_better is False else 1
     p_values = all_significant([duel.test.p for duel in duels], 4)
     adjusted = all_significant([duel.adjusted for duel in duels], 4)
     # Plus zero: minus zero would be written as -0.0.
-    effects = (sign * np.round([duel.test.effect for duel in duels], 4) + 0.0).tolist()
+    effects = (np.round([result.effect(duel) for duel in duels], 4) + 0.0).tolist()
     return tuple(
         Pair(
             first=duel.first,

@@ -56,6 +56,10 @@ class Tournament:
         """Return the number of pairs with a test, which is what Holm corrects for."""
         return sum(duel.adjusted is not None for duel in self.duels)
 
+    def effect(self, duel: Duel) -> float:
+        """Return the effect of a duel, turned so that + is better for the first."""
+        return -duel.test.effect if self.higher_is_better is False else duel.test.effect
+
     def among(self, contenders: Collection[str]) -> Tournament:
         """Return the same tests, with letters, the best and its ties among some explainers only.
 

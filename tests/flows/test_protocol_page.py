@@ -14,12 +14,13 @@ import pytest
 from faithbench.data import windows
 from faithbench.data.kinds import question_answering
 from faithbench.data.words import word_spans
-from faithbench.leaderboard import rankings
+from faithbench.leaderboard import rankings, standings
 from faithbench.metrics import faithfulness, neighbours
+from faithbench.metrics.registry import METRICS
 from faithbench.records.schema import PROTOCOL
 from faithbench.run import job
 from faithbench.run.measures import aopc_bounds, precision
-from faithbench.stats import pairwise, signed_rank, summaries
+from faithbench.stats import pairwise, power, signed_rank, summaries
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -110,8 +111,9 @@ def test_ranges_are_those_of_the_code(registered: dict[str, list[object]]) -> No
         ("interval ({} resamples, fixed seed)", lambda: summaries.RESAMPLES),
         ("fewer than {} pairs", lambda: signed_rank.FEWEST),
         ("adjusted p is below {}", lambda: str(pairwise.ALPHA).lstrip("0")),
-        ("at least {:.0%} of the explainers", lambda: rankings.MIN_COVERAGE),
-        ("ranked by `{}` alone", lambda: rankings.RANKED_COST),
+        ("the one erased by `{}`", lambda: rankings.USUAL_OPERATOR),
+        ("not better than `random` by {}, after Holm", lambda: METRICS[standings.GATE].title),
+        ("z(.{:.0f})", lambda: 10 * power.POWER),
     ],
 )
 def test_the_numbers_of_the_page_are_those_of_the_code(

@@ -34,7 +34,7 @@ def add(folder: Path, task: str, means: dict[str, float], seed: int = 0) -> None
         )  # fmt: skip
 
 
-def tests_of(folder: Path) -> dict[str, HeadTest]:
+def head_tests_in(folder: Path) -> dict[str, HeadTest]:
     return {test.table: test for test in head_tests(make_board(folder, NONE).tables)}
 
 
@@ -43,7 +43,7 @@ def test_verdicts_follow_the_tests(tmp_path: Path) -> None:
     add(tmp_path, "worse", {"paper": 0.4, "random heads": 0.5})
     add(tmp_path, "same", {"paper": 0.5, "random heads": 0.5}, seed=3)
     add(tmp_path, "other", {"calibrated": 0.5, "random heads": 0.4})
-    tests = tests_of(tmp_path)
+    tests = head_tests_in(tmp_path)
     assert {name: test.verdict for name, test in tests.items()} == {
         "better": "holds", "worse": "the opposite holds", "same": "no difference found",
     }  # fmt: skip

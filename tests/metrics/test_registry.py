@@ -332,12 +332,15 @@ def facts_true(fact: str) -> list[str]:
 def test_facts_that_few_metrics_have() -> None:
     assert facts_true("keeps_curve") == ["aopc"]
     assert facts_true("needs_bounds") == ["naopc"]
+    assert {METRICS[name].aspect: name for name in facts_true("ranked")} == {
+        "comprehensiveness": "aopc", "sufficiency": "sufficiency", "sign": "delta_log_odds_neg",
+    }  # fmt: skip
+    assert METRICS["tau_loo"].aspect is None and METRICS["flip_fraction"].aspect is not None
     assert facts_true("headline") == [
         "forward_equivalents",
         "aopc",
-        "comprehensiveness",
         "sufficiency",
-        "tau_loo",
+        "delta_log_odds_neg",
         "auprc",
         "token_f1",
         "iou_semantic",
