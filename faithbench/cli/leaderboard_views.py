@@ -57,7 +57,7 @@ def _ranking_grid(ranking: Ranking) -> Grid:
         grid.add_row(*_ranking_cells(row, first=place == 0))
     grid.add_section()
     for row in ranking.below:
-        grid.add_row(*_ranking_cells(row, standing="not better than random"), style="dim")
+        grid.add_row(*_ranking_cells(row, standing="below the line"), style="dim")
     for row in ranking.controls:
         grid.add_row(*_ranking_cells(row, standing="control"), style="dim")
     return grid
