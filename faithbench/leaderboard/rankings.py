@@ -15,7 +15,7 @@ from statistics import fmean
 import numpy as np
 
 from faithbench.core.rounding import decimals, significant
-from faithbench.core.types import Floats, Ints
+from faithbench.core.types import Bools, Floats, Ints
 from faithbench.leaderboard.board import (
     BoardRow,
     Column,
@@ -58,22 +58,29 @@ class Lead:
     def ranks(self, rivals: Sequence[str], weights: Floats) -> Floats:
         """Return the rank of each explainer among `rivals`, for each row of tables' weights.
 
-        Two without a common table count as even.
+        Two without a common table count as even. Where a row leaves out all tables of a pair, the
+        pair stands as it does over all: that these were not drawn says nothing about it.
         """
         columns = [self.labels.index(label) for label in rivals]
         ahead = self.ahead[:, :, columns]
         known = ~np.isnan(ahead)
         lost = np.where(known, (1 - np.nan_to_num(ahead)) / 2, 0.0)
-        tables = len(ahead)
-        shape = (len(weights), *ahead.shape[1:])
-        sums = (weights @ lost.reshape(tables, -1)).reshape(shape)
-        counts = (weights @ known.reshape(tables, -1).astype(float)).reshape(shape)
-        shares = np.divide(sums, counts, out=np.full(shape, 0.5), where=counts > 0)
+        overall = _shares(np.ones((1, len(ahead))), lost, known, np.array(0.5))
+        shares = _shares(weights, lost, known, overall)
         # An explainer is no rival of its own.
         for column, row in enumerate(columns):
             shares[:, row, column] = 0.0
         ranks: Floats = 1 + shares.sum(axis=2)
         return ranks
+
+
+def _shares(weights: Floats, lost: Floats, known: Bools, default: Floats) -> Floats:
+    """Return the weighted share of tables lost, for each row of weights; the default of none."""
+    tables, shape = len(lost), (len(weights), *lost.shape[1:])
+    sums = (weights @ lost.reshape(tables, -1)).reshape(shape)
+    counts = (weights @ known.reshape(tables, -1).astype(float)).reshape(shape)
+    filled: Floats = np.broadcast_to(default, shape).copy()
+    return np.divide(sums, counts, out=filled, where=counts > 0)
 
 
 def counted_tables(tables: Sequence[Table]) -> list[Table]:

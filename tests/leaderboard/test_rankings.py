@@ -70,6 +70,15 @@ def test_pairs_are_compared_on_the_tables_they_share(tmp_path: Path) -> None:
     assert ranks(make_board(tmp_path, NONE))["rare"] == pytest.approx(2.5), "even with a stranger"
 
 
+def test_draws_without_a_pairs_tables_leave_it_as_it_is(tmp_path: Path) -> None:
+    # Rare is on one table of three; half of the draws do not have it, and lime is still ahead.
+    add(tmp_path, "one", {"lime": 0.5, "deep": 0.4, "rare": 0.45})
+    for task in ("two", "three"):
+        add(tmp_path, task, {"lime": 0.5, "deep": 0.4})
+    rows = {row.label: row for row in ranking_of(make_board(tmp_path, NONE)).rows}
+    assert rows["lime"].ci95 == (1, 1) and rows["deep"].ci95 == (3, 3)
+
+
 def test_controls_are_lines_and_never_ranked_nor_tied(tmp_path: Path) -> None:
     for task in ("one", "two"):
         add(tmp_path, task, {"lime": 0.5, "deep": 0.4, "random": 0.1, "first-tokens": 0.45})
