@@ -30,7 +30,10 @@ def _findings(board: Board) -> Iterator[str]:
     tables = [table for table in board.tables if table.id in ranking.tables]
     yield _lead(ranking, tables)
     yield _ties(ranking)
-    yield _below(ranking)
+    if any(len(row.tables) < len(tables) for row in ranking.rows):
+        yield _coverage(ranking)
+    if any(row.name == "random" for table in tables for row in table.entrants):
+        yield _below(ranking)
     if board.operators:
         yield _operators(board.operators)
     powers = [power for table in tables if (power := _gate_power(table))]
@@ -64,23 +67,27 @@ def _ties(ranking: Ranking) -> str:
         return f"Nobody else is ranked beside {first.label}."
     if not tied:
         return (
-            f"Nobody is tied with it: each of the others is significantly worse over tables, or by "
-            f"AOPC on at least half of its own ({_coverage(ranking)})."
+            "Nobody is tied with it: each of the others is significantly worse, over tables or by "
+            "AOPC on at least half of its own."
         )
     names = _listed([f"{row.label} ({counted(len(row.tables), 'table')})" for row in tied])
     are = "is" if len(tied) == 1 else "are"
-    return (
-        f"{names} {are} tied with it, and {len(others) - len(tied)} others are significantly "
-        f"worse, over tables or by AOPC on at least half of their own ({_coverage(ranking)})."
+    rest = len(others) - len(tied)
+    worse = "the other one is" if rest == 1 else f"the other {rest} are"
+    return f"{names} {are} tied with it" + (
+        f"; {worse} significantly worse, over tables or by AOPC on at least half of their own."
+        if rest
+        else "."
     )
 
 
 def _coverage(ranking: Ranking) -> str:
     """Tell how many of the ranked are in all tables: a place on one table rests on little."""
     everywhere = sum(len(row.tables) == len(ranking.tables) for row in ranking.rows)
+    once = sum(len(row.tables) == 1 for row in ranking.rows)
     return (
-        f"{everywhere} of {len(ranking.rows)} were measured on all "
-        f"{counted(len(ranking.tables), 'table')}"
+        f"{everywhere} of the {len(ranking.rows)} were measured on all {len(ranking.tables)} "
+        f"tables and {once} on one only; every two are compared on the tables that they share."
     )
 
 
