@@ -8,6 +8,7 @@ position, so that an order here is not to be changed alone.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -17,15 +18,19 @@ from faithbench.leaderboard.board import (
     BoardRow,
     Column,
     Interval,
+    OperatorPair,
     Pair,
+    RankedRow,
     Ranking,
     Score,
     ShownExample,
     Table,
 )
+from faithbench.leaderboard.findings import findings
 from faithbench.leaderboard.html.chart_library import chart_library
 from faithbench.leaderboard.html.document import asset, document
-from faithbench.metrics.registry import METRICS
+from faithbench.leaderboard.rankings import USUAL_OPERATOR
+from faithbench.metrics.registry import ASPECTS, METRICS
 
 Json = dict[str, Any]
 
@@ -33,6 +38,7 @@ Json = dict[str, Any]
 def board_data(board: Board) -> Json:
     """Return what the page needs before any table is opened."""
     families = {row.label: row.family for table in board.tables for row in table.entrants}
+    places = {table.id: index for index, table in enumerate(board.tables)}
     return {
         "digest": board.digest,
         "records": board.records,
@@ -41,12 +47,26 @@ def board_data(board: Board) -> Json:
             {"id": table.id, "title": table.title, "source": table.source, "n": table.n}
             for table in board.tables
         ],
-        "rankings": [_ranking_data(ranking) for ranking in board.rankings],
+        "aspects": ASPECTS,
+        "opens": _opening_table(board.tables),
+        "findings": findings(board),
+        "ranking": _ranking_data(board.ranking, places) if board.ranking else None,
+        "operators": [_operator_data(pair, places) for pair in board.operators],
         "pareto": [
             [p.label, _rounded(p.faithfulness_rank), _rounded(p.forward_equivalents), int(p.front)]
             for p in board.pareto
         ],
     }
+
+
+def _opening_table(tables: Sequence[Table]) -> int:
+    """Return the place of the table that a reader sees first: sst2, else the first real one."""
+    # The usual operator comes first: its table is the one that counts.
+    real = sorted(
+        (index for index, table in enumerate(tables) if table.source != "bundled"),
+        key=lambda index: (tables[index].task != "sst2", tables[index].operator != USUAL_OPERATOR),
+    )
+    return next(iter(real), 0)
 
 
 def table_data(table: Table) -> Json:
@@ -61,25 +81,41 @@ def table_data(table: Table) -> Json:
     }
 
 
-def _ranking_data(ranking: Ranking) -> Json:
-    """Return a ranking as lines, best first, and groups as the first and last line of each."""
-    order = sorted(ranking.mean_ranks, key=lambda label: (ranking.mean_ranks[label], label))
-    line = {label: index for index, label in enumerate(order)}
+def _ranking_data(ranking: Ranking, places: Mapping[str, int]) -> Json:
+    """Return the ranking; tables are told by their places."""
     return {
-        "family": ranking.family,
-        "over": ranking.over,
-        "leftOut": ranking.left_out,
-        "lines": [
-            [label, _rounded(ranking.mean_ranks[label]), *_rounded_ends(ranking.ci95.get(label))]
-            for label in order
-        ],
-        "p": _rounded(ranking.friedman_p),
-        "cd": _rounded(ranking.critical_difference),
-        "groups": [
-            [min(line[label] for label in group), max(line[label] for label in group)]
-            for group in ranking.groups
-        ],
-        "reason": ranking.reason,
+        "tables": [places[name] for name in ranking.tables],
+        "leastP": _rounded(ranking.least_p),
+        "rows": [_ranked_row_data(row, places) for row in ranking.rows],
+        "below": [_ranked_row_data(row, places) for row in ranking.below],
+        "controls": [_ranked_row_data(row, places) for row in ranking.controls],
+    }
+
+
+def _ranked_row_data(row: RankedRow, places: Mapping[str, int]) -> Json:
+    return {
+        "label": row.label,
+        "rank": _rounded(row.rank),
+        "ends": _rounded_ends(row.ci95),
+        "tables": len(row.tables),
+        "tied": row.tied,
+        "adjusted": _rounded(row.adjusted),
+        "worseOn": [places[name] for name in row.worse_on],
+        "skill": _rounded(row.skill),
+        "stability": _rounded(row.stability),
+        "plausibility": _rounded(row.plausibility),
+        "cost": _rounded(row.cost),
+    }
+
+
+def _operator_data(pair: OperatorPair, places: Mapping[str, int]) -> Json:
+    return {
+        "tables": [places[pair.first], places[pair.second]],
+        "operators": pair.operators,
+        "shared": pair.shared,
+        "kendall": _rounded(pair.kendall),
+        "kendallBest": _rounded(pair.kendall_best),
+        "leaders": pair.leaders,
     }
 
 
@@ -91,6 +127,9 @@ def _row_data(row: BoardRow) -> Json:
         "settings": [f"{key} = {value}" for key, value in sorted(row.settings.items())],
         "seeds": len(row.seeds),
         "submission": row.submission,
+        "standing": row.standing,
+        "place": _rounded(row.place),
+        "aspects": [_rounded(row.aspects.get(aspect)) for aspect in ASPECTS],
         "cost": _rounded(row.forward_equivalents),
         "curve": [round(value, 4) for value in row.curve],
     }
@@ -106,6 +145,9 @@ def _column_data(column: Column, labels: list[str]) -> Json:
         "better": {True: 1, False: -1, None: 0}[column.higher_is_better],
         "version": column.version,
         "proxy": column.proxy,
+        # Which aspect the table ranks by this column, as a place in the lists of aspects.
+        "aspect": ASPECTS.index(column.aspect) if column.ranked and column.aspect else None,
+        "power": column.power and [_rounded(column.power.detectable), column.power.separated],
         "summary": metric.summary if metric else "",
         "cells": [_score_data(column.cells.get(label)) for label in labels],
         "tests": _test_data(column.pairs, labels),
@@ -113,19 +155,27 @@ def _column_data(column: Column, labels: list[str]) -> Json:
 
 
 def _score_data(score: Score | None) -> list[Any] | None:
-    """Return mean, ends of the interval, n, skipped, letters, and 2 for best or 1 for its tie."""
+    """Return mean, ends of its interval, n, skipped, letters, 2 for best or 1 for a tie, skill."""
     if score is None:
         return None
     mark = 2 if score.best else int(score.tie)
     ends = _rounded_ends(score.ci95)
-    return [_rounded(score.mean), *ends, score.n, score.skipped, score.letters, mark]
+    return [
+        _rounded(score.mean),
+        *ends,
+        score.n,
+        score.skipped,
+        score.letters,
+        mark,
+        _rounded(score.skill),
+    ]
 
 
 def _test_data(pairs: tuple[Pair, ...], labels: list[str]) -> Json | None:
     """Return p, adjusted p and effect of all pairs (0, 1), (0, 2), ... of the table's explainers.
 
-    The effect is positive where the earlier explainer's values are higher. Test, n and reason
-    are given once, as most pairs have them; `other` has those of the pairs that differ.
+    The effect is positive where the earlier explainer is better. Test, n and reason are given
+    once, as most pairs have them; `other` has those of the pairs that differ.
     """
     if not pairs:
         return None
@@ -187,11 +237,11 @@ SCRIPTS = (
     "state",
     "controls",
     "charts",
-    "diagram",
     "ranking",
     "cells",
     "results",
     "curves",
+    "labels",
     "cost",
     "tests",
     "viewer",

@@ -1,4 +1,4 @@
-// A line of the results: who it is, and each mean with its interval, ties and place.
+// A line of the results: who it is, its ranks, and each mean with its interval, ties and skill.
 
 function rowHead(entrant) {
   const seeds = entrant.seeds > 1 ? `mean over ${entrant.seeds} seeds` : "";
@@ -16,6 +16,15 @@ function rowHead(entrant) {
   );
 }
 
+// A place in the table, and the ranks by aspects that it is made of.
+function rankCells(entrant, aspects) {
+  if (entrant.place === null) return [make("td"), ...aspects.map(() => make("td"))];
+  return [
+    make("td", { class: "place-cell" }, short(entrant.place)),
+    ...aspects.map((aspect) => make("td", { class: "muted" }, short(entrant.aspects[aspect]))),
+  ];
+}
+
 function resultCell(column, place, first) {
   const cell = column.cells[place];
   const edge = first ? "first" : "";
@@ -29,12 +38,12 @@ function resultCell(column, place, first) {
       "–",
     );
   }
-  const [mean, low, high, n, skipped, letters, rank] = cell;
+  const [mean, low, high, n, skipped, letters, rank, skill] = cell;
   const speed = column.family === "speed";
-  const text = speed ? amount(column.metric, mean) : decimal(mean);
+  const value = speed ? amount(column.metric, mean) : decimal(mean);
   const interval = low === null ? "" : `95% interval ${short(low)} to ${short(high)}; `;
   const half =
-    low === null
+    low === null || results.skill
       ? null
       : make(
           "span",
@@ -42,18 +51,33 @@ function resultCell(column, place, first) {
           ` ±${speed ? short((high - low) / 2) : decimal((high - low) / 2)}`,
         );
   const under = [letters, skipped ? `${skipped} skipped` : ""].filter(Boolean).join(" · ");
+  const told = skill === null ? "" : `; skill ${decimal(skill, 2)}`;
   const made = make(
     "td",
     {
       class: `cell ${edge} ${rank ? "top-tie" : ""}`,
-      title: `${column.title} ${short(mean)}; ${interval}n = ${n}${skipped ? `, ${skipped} skipped` : ""}${rank === 2 ? "; the best" : rank ? "; not significantly worse than the best" : ""}`,
+      title: `${column.title} ${short(mean)}; ${interval}n = ${n}${skipped ? `, ${skipped} skipped` : ""}${told}${rank === 2 ? "; the best" : rank ? "; not significantly worse than the best" : ""}`,
     },
-    make("span", { class: "mean" }, text),
+    make("span", { class: "mean" }, results.skill ? decimal(skill, 2) : value),
     half,
     speed ? null : make("span", { class: "letters" }, under),
   );
   made.style.setProperty("--fill", `${share(column, mean)}%`);
   return made;
+}
+
+// What the examples of a column can tell apart.
+function powerCell(column, first) {
+  const edge = first ? "first" : "";
+  if (!column.power) return make("td", { class: edge });
+  const [detectable, separated] = column.power;
+  const share = `${Math.round(100 * separated)}%`;
+  return make(
+    "td",
+    { class: edge, title: `${share} of the pairs of explainers above the line differ by more` },
+    short(detectable),
+    make("span", { class: "letters" }, `${share} of pairs`),
+  );
 }
 
 // Where a mean lies between the column's worst (0) and best (100).

@@ -75,7 +75,8 @@ addEventListener("charts-ready", () => {
   waiting = [];
 });
 
-// Put a chart with a spoken description and its numbers as a table into a section.
+// Put a chart with a spoken description and its numbers as a table into a section. The chart is a
+// function of the width that there is for it.
 function chart(description, spec, numbers) {
   // Vega gives the element it draws into a role and a name of its own.
   const canvas = make("div", { class: "canvas", "aria-hidden": "true" });
@@ -84,7 +85,7 @@ function chart(description, spec, numbers) {
     holder.isConnected &&
     vegaEmbed(
       canvas,
-      { ...spec, config: chartConfig() },
+      { ...spec(canvas.clientWidth), config: chartConfig() },
       {
         ast: true,
         renderer: "svg",

@@ -37,13 +37,17 @@ function showSection() {
   byId("controls").hidden = state.section === "guide";
   byId("table-field").hidden = allTables;
   byId("table").value = String(state.table);
-  const all = allTables
-    ? board.explainers.map(([label]) => label)
-    : board.tables.length
-      ? tableData().entrants.map((entrant) => entrant.label)
-      : [];
+  const all = allTables ? rankedLabels() : board.tables.length ? methodLabels() : [];
   byId("count").textContent = `${all.filter(wanted).length} of ${all.length} explainers`;
 }
+
+// Explainers that compete; controls are no explainers of the model.
+const rankedLabels = () =>
+  [...(board.ranking?.rows ?? []), ...(board.ranking?.below ?? [])].map((row) => row.label);
+const methodLabels = () =>
+  tableData()
+    .entrants.filter((entrant) => !isControl(entrant))
+    .map((entrant) => entrant.label);
 
 // What a table was measured on, in a line; and the rest of it, on request.
 function facts() {
@@ -52,6 +56,7 @@ function facts() {
     ["task", table.title],
     ["examples", `${table.n} of ${table.split}, ${table.source} data`],
     ["model", table.model],
+    ["erased by", `${table.operator}${table.erasure_token ? ` (${table.erasure_token})` : ""}`],
     table.accuracy === null
       ? null
       : [table.kind === "qa" ? "exact match" : "accuracy", decimal(table.accuracy)],
@@ -67,7 +72,6 @@ function moreFacts() {
     make("summary", {}, "More about this table"),
     factList([
       ["task version", String(table.task_version)],
-      ["erased by", `${table.operator} (${table.erasure_token})`],
       [
         "texts too long for the model",
         `${table.long}${table.truncated ? `, ${table.truncated} cut` : ""}`,

@@ -7,8 +7,6 @@ function drawCurves() {
   const table = tableData();
   replace(byId("curves-facts"), bundledNote());
   const drawn = visible(table).filter((place) => table.entrants[place].curve.length);
-  const column = faithfulnessColumn(table);
-  if (column) drawn.sort(betterFirst(column));
   curveLabels ??= firstCurves(table, drawn);
   const chosen = drawn
     .filter((place) => curveLabels.has(table.entrants[place].label))
@@ -38,7 +36,7 @@ function drawCurves() {
   );
 }
 
-// The four best by AOPC, and what chance does.
+// The first four of the table, and what chance does.
 function firstCurves(table, drawn) {
   const chance = drawn.find((place) => table.entrants[place].label === "random");
   return new Set(
@@ -106,7 +104,7 @@ function curveChart(table, drawn, chosen) {
   };
   return chart(
     `Line chart: mean probability of the prediction against the share of erased tokens, for ${drawn.length} explainers.`,
-    spec,
+    () => spec,
     plainTable(
       "Mean probability with so many percent of the tokens erased",
       ["explainer", ...Array.from({ length: 10 }, (_, step) => `${step * 10}%`)],

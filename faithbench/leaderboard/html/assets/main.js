@@ -52,12 +52,13 @@ addEventListener("hashchange", () => {
 
 let width = innerWidth;
 addEventListener("resize", () => {
-  if (width < 640 !== innerWidth < 640) redraw();
+  // Labels of the cost chart are placed for one width.
+  if (width < 640 !== innerWidth < 640 || (state.section === "cost" && width !== innerWidth)) redraw();
   width = innerWidth;
 });
 
 byId("summary").textContent =
-  `${board.explainers.length} explainers on ${board.tables.length} ${board.tables.length === 1 ? "table" : "tables"}, ${board.records} records.`;
+  `${[...familyOf.values()].filter((family) => family !== "control").length} explainers on ${board.tables.length} ${board.tables.length === 1 ? "table" : "tables"}, ${board.records} records.`;
 byId("about").textContent =
   `Made by faithbench from records with the digest ${board.digest}. Charts by Vega-Lite.`;
 readAddress();

@@ -1,17 +1,26 @@
 // The table of results: sorted by a click on a heading, with the metrics of one's choice.
 
+// `sort` is a metric, "" for names, or null for the table's own order, by place.
 const results = {
   families: new Set(["faithfulness"]),
   off: new Set(),
   sort: null,
   ascending: false,
+  skill: false,
   letters: true,
   intervals: true,
 };
 
+function showResultsOf(place) {
+  state.section = "results";
+  state.table = place;
+  redraw();
+  scrollTo(0, 0);
+}
+
 function drawResults() {
   const table = tableData();
-  replace(byId("results-facts"), facts());
+  replace(byId("results-facts"), facts(), operatorLines());
   const names = [...new Set(table.columns.map((column) => column.family))];
   const inFamily = table.columns.filter((column) => results.families.has(column.family));
   const columns = inFamily.filter((column) => !results.off.has(column.metric));
@@ -23,6 +32,19 @@ function drawResults() {
       }),
     ),
   );
+  const shown = byId("cell-value");
+  choices(
+    shown,
+    [
+      ["value", "values"],
+      ["skill", "skill: 0 is random, 1 the best"],
+    ],
+    results.skill ? "skill" : "value",
+  );
+  shown.onchange = () => {
+    results.skill = shown.value === "skill";
+    drawResults();
+  };
   chips(
     "metrics",
     inFamily.map((column) =>
@@ -49,8 +71,40 @@ function drawResults() {
   replace(
     byId("results-body"),
     columns.length
-      ? [resultsTable(table, columns), meanings(columns), moreFacts()]
+      ? [resultsTable(table, columns), powerLine(table, columns), meanings(columns), moreFacts()]
       : make("p", { class: "note" }, "No metric is chosen; choose a family above."),
+  );
+}
+
+// The same examples erased in another way: how far the two orders agree, and the way there.
+function operatorLines() {
+  return board.operators
+    .filter((pair) => pair.tables.includes(state.table))
+    .map((pair) => {
+      const here = pair.tables.indexOf(state.table);
+      const [one, two] = [pair.operators[here], pair.operators[1 - here]];
+      const best =
+        pair.kendallBest === null ? "" : `, ${decimal(pair.kendallBest, 2)} over the ten best`;
+      return make(
+        "p",
+        { class: "partner small wide" },
+        `Erased by ${one}. The same examples erased by ${two}: `,
+        tableLink(pair.tables[1 - here]),
+        `. Kendall's tau of the two orders is ${decimal(pair.kendall, 2)} over ${pair.shared} explainers${best}. First by ${one}: `,
+        name(pair.leaders[here].join(", ")),
+        `; first by ${two}: `,
+        name(pair.leaders[1 - here].join(", ")),
+        ".",
+      );
+    });
+}
+
+function powerLine(table, columns) {
+  if (!columns.some((column) => column.power)) return null;
+  return make(
+    "p",
+    { class: "small muted wide" },
+    `The last line is what ${table.facts.n} examples can tell apart: the smallest difference of two means that the tests find with a chance of 80%, after Holm, and the share of pairs above the line that differ by more.`,
   );
 }
 
@@ -68,50 +122,39 @@ function chips(id, made) {
   if (at >= 0) field.querySelectorAll("input")[at]?.focus();
 }
 
-function resultsTable(table, columns) {
-  const sorted =
-    columns.find((column) => column.metric === results.sort) ??
-    (results.sort === "" ? null : (columns.find((column) => column.better) ?? columns[0]));
-  const rows = visible(table);
+// Where rows stand: sorting never lifts one over a line.
+const SHELVES = [
+  ["", (standing) => standing === "ranked" || standing === "incomplete"],
+  ["not better than random by AOPC: not ranked", (standing) => standing === "below"],
+  ["controls, for reference: never ranked", (standing) => standing === "control"],
+];
+
+function sortedRows(table, sorted) {
+  const rows = table.entrants
+    .map((_, place) => place)
+    .filter((place) => isControl(table.entrants[place]) || wanted(table.entrants[place].label));
   const byName = (one, two) => (table.entrants[one].label < table.entrants[two].label ? -1 : 1);
-  rows.sort(sorted ? betterFirst(sorted) : byName);
+  if (sorted) rows.sort(betterFirst(sorted));
+  else if (results.sort === "") rows.sort(byName);
   if (results.ascending) rows.reverse();
-  if (sorted)
-    rows.sort((one, two) => (sorted.cells[one]?.[0] == null) - (sorted.cells[two]?.[0] == null));
-  const spans = [];
+  const missing = sorted
+    ? (place) => (sorted.cells[place]?.[0] ?? null) === null
+    : (place) => results.sort === null && table.entrants[place].place === null;
+  return rows.sort((one, two) => missing(one) - missing(two));
+}
+
+function resultsTable(table, columns) {
+  const sorted = columns.find((column) => column.metric === results.sort);
+  if (!sorted && results.sort) results.sort = null;
+  const aspects = board.aspects.map((_, aspect) => aspect).filter((aspect) => rankedBy(table, aspect));
+  const rows = sortedRows(table, sorted);
+  const spans = [{ family: "rank", count: 1 + aspects.length }];
   for (const column of columns) {
-    if (spans.at(-1)?.family === column.family) spans.at(-1).count += 1;
+    if (spans.at(-1).family === column.family) spans.at(-1).count += 1;
     else spans.push({ family: column.family, proxy: column.proxy, count: 1, first: column });
   }
   const starts = new Set(spans.slice(1).map((span) => span.first));
-  const way =
-    (sorted && (sorted.better === -1) === !results.ascending) || (!sorted && !results.ascending)
-      ? "ascending"
-      : "descending";
-  const head = (text, metric, column) =>
-    make(
-      "th",
-      {
-        scope: "col",
-        class: `${column ? "number" : ""} ${starts.has(column) ? "first" : ""}`,
-        "aria-sort": (sorted?.metric ?? "") === metric ? way : null,
-      },
-      make(
-        "button",
-        {
-          class: "sort",
-          type: "button",
-          title: column?.summary,
-          onclick: () => sortBy(metric, sorted),
-        },
-        breakable(text),
-        make(
-          "span",
-          { class: "way", "aria-hidden": "true" },
-          (sorted?.metric ?? "") === metric ? (way === "ascending" ? "▴" : "▾") : "",
-        ),
-      ),
-    );
+  const width = 2 + aspects.length + columns.length;
   return make(
     "div",
     {
@@ -142,24 +185,82 @@ function resultsTable(table, columns) {
         make(
           "tr",
           { class: "under" },
-          head("explainer", "", null),
+          sortHead("explainer", "", sorted, ""),
+          sortHead("place", null, sorted, "number", "Rank by the mean of the ranks by aspects"),
+          aspects.map((aspect) =>
+            make(
+              "th",
+              {
+                scope: "col",
+                class: "number aspect",
+                title: `Rank by ${board.aspects[aspect]}: ${rankedBy(table, aspect).title}`,
+              },
+              ASPECT_HEADS[board.aspects[aspect]] ?? board.aspects[aspect],
+            ),
+          ),
           columns.map((column) =>
-            head(`${column.title} ${ARROWS[column.better]}`, column.metric, column),
+            sortHead(
+              `${column.title} ${ARROWS[column.better]}`,
+              column.metric,
+              sorted,
+              `number ${starts.has(column) ? "first" : ""}`,
+              column.summary,
+            ),
           ),
         ),
       ),
-      make(
-        "tbody",
-        {},
-        rows.map((place) =>
-          make(
-            "tr",
+      SHELVES.map(([title, stands]) => {
+        const here = rows.filter((place) => stands(table.entrants[place].standing));
+        if (!here.length) return null;
+        return make(
+          "tbody",
+          { class: title ? (isControl(table.entrants[here[0]]) ? "controls-shelf" : "under-line") : null },
+          title ? shelfRow(title, width) : null,
+          here.map((place) =>
+            make(
+              "tr",
+              { class: table.entrants[place].standing },
+              rowHead(table.entrants[place]),
+              rankCells(table.entrants[place], aspects),
+              columns.map((column) => resultCell(column, place, starts.has(column))),
+            ),
+          ),
+        );
+      }),
+      columns.some((column) => column.power)
+        ? make(
+            "tfoot",
             {},
-            rowHead(table.entrants[place]),
-            columns.map((column) => resultCell(column, place, starts.has(column))),
-          ),
-        ),
-      ),
+            make(
+              "tr",
+              { id: "power" },
+              make("th", { scope: "row" }, "smallest detectable difference"),
+              make("td", { colspan: 1 + aspects.length }),
+              columns.map((column) => powerCell(column, starts.has(column))),
+            ),
+          )
+        : null,
+    ),
+  );
+}
+
+const ASPECT_HEADS = { comprehensiveness: "compr.", sufficiency: "suff.", sign: "sign" };
+const rankedBy = (table, aspect) => table.columns.find((column) => column.aspect === aspect);
+
+// A heading that sorts; it shows which way if the table is sorted by it.
+function sortHead(text, key, sorted, kind, title) {
+  const on = results.sort === key;
+  // Names, places and what is better if lower come in ascending order first.
+  const up = (!sorted || sorted.better === -1) !== results.ascending;
+  const way = up ? "ascending" : "descending";
+  return make(
+    "th",
+    { scope: "col", class: kind, "aria-sort": on ? way : null },
+    make(
+      "button",
+      { class: "sort", type: "button", title, onclick: () => sortBy(key) },
+      breakable(text),
+      make("span", { class: "way", "aria-hidden": "true" }, on ? (up ? "▴" : "▾") : ""),
     ),
   );
 }
@@ -174,9 +275,9 @@ function breakable(text) {
   );
 }
 
-function sortBy(metric, sorted) {
-  results.ascending = (sorted?.metric ?? "") === metric ? !results.ascending : false;
-  results.sort = metric;
+function sortBy(key) {
+  results.ascending = results.sort === key ? !results.ascending : false;
+  results.sort = key;
   drawResults();
   const button = byId("results-table").querySelector("th[aria-sort] .sort");
   button?.focus();
@@ -185,7 +286,7 @@ function sortBy(metric, sorted) {
 function meanings(columns) {
   return make(
     "details",
-    { open: innerWidth > 640 },
+    {},
     make("summary", {}, "What these metrics mean"),
     make(
       "dl",

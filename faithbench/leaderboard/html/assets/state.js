@@ -3,7 +3,7 @@
 const board = JSON.parse(byId("board").textContent);
 const SECTIONS = ["ranking", "results", "curves", "cost", "tests", "examples", "guide"];
 const ARROWS = { 1: "↑", 0: "", "-1": "↓" };
-const state = { section: "ranking", table: 0, find: "", family: "" };
+const state = { section: "ranking", table: board.opens, find: "", family: "" };
 
 const opened = new Map();
 function tableData(place = state.table) {
@@ -31,6 +31,8 @@ function betterFirst(column) {
     return sign * (a - b);
   };
 }
+
+const isControl = (entrant) => entrant.standing === "control";
 
 function faithfulnessColumn(table) {
   return (

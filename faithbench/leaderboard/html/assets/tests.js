@@ -31,8 +31,16 @@ function drawTests() {
     );
     return;
   }
+  // Best first, but controls and those below the line last, as in the results.
+  const shelf = (place) => SHELVES.findIndex(([, stands]) => stands(table.entrants[place].standing));
   const order = visible(table).sort(betterFirst(column));
-  replace(byId("tests-body"), testsLegend(column), matrix(table, column, order));
+  order.sort((one, two) => shelf(one) - shelf(two));
+  replace(
+    byId("tests-body"),
+    testsLegend(column),
+    make("p", { class: "small", id: "test-told", role: "status" }, "A click on a cell tells its test."),
+    matrix(table, column, order),
+  );
 }
 
 function testsLegend(column) {
@@ -60,8 +68,11 @@ function testsLegend(column) {
     ),
     key("same", "no significant difference"),
     make("span", { class: "muted" }, "strong colour: p < .001"),
+    make("span", { class: "muted" }, `effect: from -1 to 1, ${effectSign(column)}`),
   );
 }
+
+const effectSign = (column) => (column.better ? "+ if the row is better" : "+ if the row is higher");
 
 // Where the test of two explainers stands in the lists of all pairs.
 function pairPlace(one, two, count) {
@@ -84,11 +95,11 @@ function matrix(table, column, order) {
     { class: "scroll", tabindex: "0", role: "region", "aria-label": "Matrix of p-values, scrolls" },
     make(
       "table",
-      { class: "data matrix", id: "matrix" },
+      { class: "data matrix", id: "matrix", onclick: tellTest },
       make(
         "caption",
         {},
-        `p after Holm, ${column.title} on ${table.facts.id}; best explainer first`,
+        `p after Holm, ${column.title} on ${table.facts.id}; best first, then those below the line and controls`,
       ),
       make(
         "thead",
@@ -128,17 +139,21 @@ function matrixCell(column, row, other, count, label) {
       "–",
     );
   }
-  const [a, b] = [row, other].map((place) => column.cells[place]?.[0] ?? 0);
-  const higher = (test.effect || a - b) > 0;
-  const kind = test.adjusted >= 0.05 ? "same" : higher === (column.better !== -1) ? "won" : "lost";
+  const kind = test.adjusted >= 0.05 ? "same" : test.effect > 0 ? "won" : "lost";
   const strong = test.adjusted < 0.001 ? "strong" : "";
   const sign = test.effect > 0 ? "+" : "";
   return make(
     "td",
     {
       class: `${kind} ${strong}`,
-      title: `${label(row)} against ${label(other)}: ${test.test}, n = ${test.n}, p = ${test.p}, after Holm ${test.adjusted}, effect ${sign}${short(test.effect)}`,
+      title: `${label(row)} against ${label(other)}: ${test.test}, n = ${test.n}, p = ${test.p}, after Holm ${test.adjusted}, effect ${sign}${short(test.effect)} (${effectSign(column)})`,
     },
     probability(test.adjusted),
   );
+}
+
+// What a pointer sees by hovering, for fingers.
+function tellTest(event) {
+  const cell = event.target.closest("td[title]");
+  if (cell) byId("test-told").textContent = cell.title;
 }

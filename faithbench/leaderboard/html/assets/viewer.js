@@ -116,8 +116,6 @@ function heatCards(table, shown, reference) {
   const base = reference < 0 ? null : shown.scores[reference];
   const marked = new Set(shown.rationale);
   const places = visible(table).filter((place) => shown.scores[place]);
-  const column = faithfulnessColumn(table);
-  if (column) places.sort(betterFirst(column));
   const cards = places.map((place) => {
     const { label, family } = table.entrants[place];
     const own = base === null || place === reference;
