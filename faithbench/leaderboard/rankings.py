@@ -80,7 +80,8 @@ def _shares(weights: Floats, lost: Floats, known: Bools, default: Floats) -> Flo
     sums = (weights @ lost.reshape(tables, -1)).reshape(shape)
     counts = (weights @ known.reshape(tables, -1).astype(float)).reshape(shape)
     filled: Floats = np.broadcast_to(default, shape).copy()
-    return np.divide(sums, counts, out=filled, where=counts > 0)
+    np.divide(sums, counts, out=filled, where=counts > 0)
+    return filled
 
 
 def counted_tables(tables: Sequence[Table]) -> list[Table]:
