@@ -176,7 +176,9 @@ def _column(
         else _tests(measured, tested)
     ).among(above)
     means = {label: own_summaries[label][0] for label in own_summaries}
-    skills = skills_of(means, _random_label(group), result.best, _attainable(variant))
+    skills = skills_of(
+        means, _random_label(group), result.best, _attainable(variant), variant.higher_is_better
+    )
     scores = {}
     for label in _ordered(result, means, standings):
         mean, interval, n, skipped = own_summaries[label]

@@ -24,6 +24,7 @@ from faithbench.leaderboard.board import (
     ParetoPoint,
     RankedRow,
     Ranking,
+    Score,
     Standing,
     Table,
 )
@@ -260,29 +261,41 @@ class RowFacts:
             and 2 * len(worse_on) < len(own),
             adjusted=None if pair is None else pair.adjusted,
             worse_on=tuple(worse_on),
-            skill=self._mean_skill(label, lambda column: column.metric == GATE),
-            stability=self._mean_skill(label, _headline_of("stability"), above=True),
-            plausibility=self._mean_skill(label, _headline_of("plausibility")),
+            skill=self._mean(label, lambda column: column.metric == GATE, _skill),
+            # Not as skill: the overlap is counted from chance already.
+            stability=self._mean(label, _headline_of("stability"), _value, above=True),
+            plausibility=self._mean(label, _headline_of("plausibility"), _skill),
             cost=decimals(fmean(known_costs)) if len(known_costs) == len(costs) else None,
         )
 
-    def _mean_skill(
-        self, label: str, wanted: Callable[[Column], bool], *, above: bool = False
+    def _mean(
+        self,
+        label: str,
+        wanted: Callable[[Column], bool],
+        read: Callable[[Score], float | None],
+        *,
+        above: bool = False,
     ) -> float | None:
-        """Return the mean over tables of an explainer's skill in the first column wanted.
-
-        Skill, not values: explainers are in different tables, and those have different scales.
-        """
-        skills = []
+        """Return the mean over tables of what an explainer has in the first column wanted."""
+        values = []
         for table in self.tables:
             row = _row_of(table, label)
             column = next((c for c in table.columns if wanted(c)), None)
             if row is None or column is None or (above and not is_above(row.standing)):
                 continue
             score = column.cells.get(label)
-            if score is not None and score.skill is not None:
-                skills.append(score.skill)
-        return decimals(fmean(skills)) if skills else None
+            value = None if score is None else read(score)
+            if value is not None:
+                values.append(value)
+        return decimals(fmean(values)) if values else None
+
+
+def _skill(score: Score) -> float | None:
+    return score.skill
+
+
+def _value(score: Score) -> float | None:
+    return score.mean
 
 
 def _lost(pair: Pair | None) -> bool:

@@ -115,6 +115,7 @@ def skills_of(
     random: str | None,
     best: str | None,
     attainable: float | None,
+    higher_is_better: bool | None,
 ) -> dict[str, float]:
     """Return (mean - random) / (best - random) of each explainer; nothing where that has no sense.
 
@@ -123,7 +124,10 @@ def skills_of(
     """
     zero = None if random is None else means.get(random)
     top = attainable if attainable is not None else (None if best is None else means.get(best))
-    if zero is None or top is None or best is None or decimals(top - zero) == 0 or best == random:
+    if zero is None or top is None or best is None:
+        return {}
+    # Where the best is no better than random scores, there is no scale between the two.
+    if decimals(top - zero if higher_is_better else zero - top) <= 0:
         return {}
     return {
         label: decimals((mean - zero) / (top - zero))

@@ -123,12 +123,18 @@ def test_effects_are_turned_so_that_plus_is_better(tmp_path: Path) -> None:
 
 def test_skill_is_nought_for_random_and_one_for_the_best() -> None:
     means = {"random": 0.2, "best": 0.6, "half": 0.4, "less": 0.1, "none": None}
-    assert skills_of(means, "random", "best", None) == pytest.approx(
+    assert skills_of(means, "random", "best", None, True) == pytest.approx(
         {"random": 0, "best": 1, "half": 0.5, "less": -0.25}
     )
     # Lower may be better: the signs cancel.
-    assert skills_of({"random": 0.4, "best": 0.1, "x": 0.25}, "random", "best", None)["x"] == 0.5
+    lower = {"random": 0.4, "best": 0.1, "x": 0.25}
+    assert skills_of(lower, "random", "best", None, False)["x"] == pytest.approx(0.5)
     # Against a perfect explainer's value.
-    assert skills_of(means, "random", "best", 1.0)["best"] == pytest.approx(0.5)
-    assert skills_of(means, None, "best", None) == {}
-    assert skills_of({"random": 0.2, "best": 0.2}, "random", "best", None) == {}
+    assert skills_of(means, "random", "best", 1.0, True)["best"] == pytest.approx(0.5)
+
+
+def test_where_the_best_is_no_better_than_random_there_is_no_skill() -> None:
+    means = {"random": 0.2, "best": 0.6}
+    assert skills_of(means, None, "best", None, True) == {}
+    assert skills_of({"random": 0.2, "best": 0.2}, "random", "best", None, True) == {}
+    assert skills_of(means, "random", "best", None, False) == {}

@@ -80,10 +80,10 @@ def _ranking_section(board: Board, ranking: Ranking) -> Iterator[str]:
         "faithfulness once (AOPC, sufficiency, sign); the rank is 1 plus the share of comparisons "
         "that each other one wins, with a bootstrap 95% interval over tables. Tied with the first: "
         "significantly worse neither over tables (signed ranks, Holm) nor, by AOPC, on half of its "
-        "own. Skill is 0 for random scores and 1 for the best; stability and plausibility are "
-        "skills too (overlap with neighbours, agreement with people's rationales), each over the "
-        "tables that have them; cost is in forward equivalents per example. Controls stand where "
-        "they would be, unranked.\n"
+        "own. Skill is 0 for random scores and 1 for the best; plausibility is the skill of "
+        "agreeing with people's rationales, stability the overlap with neighbours above chance, each "
+        "over the tables that have them; cost is in forward equivalents per example. Controls stand "
+        "where they would be, unranked.\n"
     )
 
 
@@ -113,7 +113,7 @@ def _row_cells(row: RankedRow, standing: str, *, ranked: bool = True) -> list[st
         str(len(row.tables)),
         standing,
         number(row.skill, 2),
-        number(row.stability, 2),
+        number(row.stability),
         number(row.plausibility, 2),
         cost(FORWARD_EQUIVALENTS.unit, row.cost),
     ]
