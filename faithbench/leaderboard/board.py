@@ -198,10 +198,10 @@ class RankedRow(Facts):
     ahead. `ci95` is a bootstrap interval over tables. `adjusted` is the p value of the test against
     the first over common tables, after Holm, and `worse_on` names the tables on which the first is
     significantly better by AOPC; `tied` tells who is significantly worse neither over tables nor
-    on half of its own. `skill` and `plausibility` are mean skills, by AOPC and by the agreement with
-    rationales that people marked; `stability` is the mean overlap with neighbours above chance, of
-    the tables on which it is above the line; `cost` is the mean of forward equivalents. A control has the rank at which it
-    would stand, and no tests.
+    on half of its own. `skill` and `plausibility` are mean skills, by AOPC and by the agreement
+    with rationales that people marked; `stability` is the mean overlap with neighbours above
+    chance, of the tables on which it is above the line; `cost` is the mean of forward equivalents.
+    A control has the rank at which it would stand, and no tests.
     """
 
     label: str

@@ -81,9 +81,9 @@ def _ranking_section(board: Board, ranking: Ranking) -> Iterator[str]:
         "that each other one wins, with a bootstrap 95% interval over tables. Tied with the first: "
         "significantly worse neither over tables (signed ranks, Holm) nor, by AOPC, on half of its "
         "own. Skill is 0 for random scores and 1 for the best; plausibility is the skill of "
-        "agreeing with people's rationales, stability the overlap with neighbours above chance, each "
-        "over the tables that have them; cost is in forward equivalents per example. Controls stand "
-        "where they would be, unranked.\n"
+        "agreeing with people's rationales, stability the overlap with neighbours above chance, "
+        "each over the tables that have them; cost is in forward equivalents per example. Controls "
+        "stand where they would be, unranked.\n"
     )
 
 
