@@ -76,6 +76,8 @@ def _row_facts(example: Example) -> Iterator[tuple[str, str]]:
     yield "text", _shortened(example.text)
     if example.text_b is not None:
         yield "text_b", _shortened(example.text_b)
+    if example.choices:
+        yield "choices", _shortened(" | ".join(example.choices))
     if example.rationale:
         marked = " | ".join(example.text[start:end] for start, end in example.rationale)
         yield "rationale", _shortened(marked)

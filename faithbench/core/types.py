@@ -42,7 +42,8 @@ class Example:
     """One row of a task's data. `label` is an index into the task's labels.
 
     `rationale` marks the characters of `text` that people gave as the reason for the label; None
-    where there is none. `answers` are the gold answers of a question.
+    where there is none. `answers` are the gold answers of a question. `choices` are those that
+    compete, in their order; `label` is then the number of the right one.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Example:
     text_b: str | None = None
     rationale: tuple[Span, ...] | None = None
     answers: tuple[Answer, ...] = ()
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,9 @@ class Encoding:
     character spans of the words of text and text_b, in that order. `spans` are the tokens'
     own character spans in the text they come from, empty for special tokens. `truncated` counts
     the tokens that were cut off. An input that is read in several `windows` has, for each of them,
-    the positions that it reads, in order.
+    the positions that it reads, in order. Those of a `joint` encoding are the rows of the choices,
+    which are read together. The row of one choice, `choice` by number, has those of the `others`
+    with it: their tokens that may be erased are the same, in the same order.
     """
 
     example: Example
@@ -73,6 +77,9 @@ class Encoding:
     word_spans: tuple[Span, ...]
     truncated: int
     windows: tuple[Ints, ...] = ()
+    joint: bool = False
+    choice: int | None = None
+    others: tuple[Encoding, ...] = ()
 
 
 # Tensors do not compare as wholes, so batches are equal only to themselves.

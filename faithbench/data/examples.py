@@ -14,7 +14,7 @@ from faithbench.data.kinds import KINDS
 from faithbench.data.sources import PlacedRow
 from faithbench.data.tasks import Task
 
-FIELDS = frozenset({"id", "text", "text_a", "text_b", "label", "rationale", "answers"})
+FIELDS = frozenset({"id", "text", "text_a", "text_b", "label", "rationale", "answers", "choices"})
 """The fields of a row that some task reads."""
 
 
@@ -61,13 +61,17 @@ class _RowError(Exception):
 
 def _fields_read(task: Task) -> set[str]:
     """Return the fields that the task reads, those by which its files are cut included."""
-    unused = set() if KINDS[task.kind].has_answers else {"answers"}
+    kind = KINDS[task.kind]
+    needed = {"answers": kind.has_answers, "choices": kind.has_choices}
+    unused = {field for field, is_needed in needed.items() if not is_needed}
     cut = {derived.by for derived in task.folder.derive.values()} if task.folder else set()
     return {*(FIELDS - unused), *cut}
 
 
 def _check_spelling(task: Task, row: dict[str, object], strays: list[str]) -> None:
     """Refuse a misspelt field that a row may lack: all others are missed when they are read."""
+    if not strays:
+        return
     used = {"rationale": task.rationale != "none", "answers": KINDS[task.kind].has_answers}
     for field in [name for name, is_used in used.items() if is_used and name not in row]:
         if close := get_close_matches(field, strays, n=1, cutoff=0.8):
@@ -81,13 +85,15 @@ def _example(task: Task, row: dict[str, object]) -> Example:
     if not paired and row.get("text_b") is not None:
         raise _RowError("text_b", f"no second text in a {task.kind} task", row["text_b"])
     text = _string(row, "text_a" if "text_a" in row else "text")
+    choices = _choices(task, row.get("choices")) if KINDS[task.kind].has_choices else ()
     return Example(
         id=_string(row, "id"),
         text=text,
-        label=_label(task, row.get("label")),
+        label=_label(task.labels[: len(choices) or None], row.get("label")),
         text_b=_string(row, "text_b") if paired else None,
         rationale=_rationale(text, row.get("rationale")),
         answers=_answers(text, row.get("answers")) if KINDS[task.kind].has_answers else (),
+        choices=choices,
     )
 
 
@@ -101,12 +107,12 @@ def _string(row: dict[str, object], field: str) -> str:
     return value
 
 
-def _label(task: Task, value: object) -> int:
-    if isinstance(value, str) and value in task.labels:
-        return task.labels.index(value)
-    if _is_int(value) and value in range(len(task.labels)):
+def _label(labels: tuple[str, ...], value: object) -> int:
+    if isinstance(value, str) and value in labels:
+        return labels.index(value)
+    if _is_int(value) and value in range(len(labels)):
         return value
-    expected = f"0 to {len(task.labels) - 1} or one of {', '.join(task.labels)}"
+    expected = f"0 to {len(labels) - 1} or one of {', '.join(labels)}"
     raise _RowError("label", expected, value)
 
 
@@ -137,6 +143,13 @@ def _answers(text: str, value: object) -> tuple[Answer, ...]:
             case _:
                 raise _RowError("answers", "a start and the words found there in the text", entry)
     return tuple(answers)
+
+
+def _choices(task: Task, value: object) -> tuple[str, ...]:
+    """Return the choices of a row: two or more, of which the task's labels are the names."""
+    if not isinstance(value, list) or not 2 <= len(value) <= len(task.labels):
+        raise _RowError("choices", f"a list of 2 to {len(task.labels)} texts", value)
+    return tuple(_string({"choices": choice}, "choices") for choice in value)
 
 
 def _list(field: str, value: object) -> list[object]:

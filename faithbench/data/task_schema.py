@@ -24,7 +24,7 @@ from faithbench.core.schema import Closed, describe_error
 from faithbench.data.sources import find_source, installed_sources
 
 Rationale = Literal["human", "proxy", "none"]
-Column = Literal["id", "text", "text_b", "label", "rationale", "answers", "options"]
+Column = Literal["id", "text", "text_b", "label", "rationale", "answers", "choices", "options"]
 
 Split = Annotated[str, Field(pattern="^(train|dev|test)$")]
 Text = Annotated[str, Field(min_length=1)]
@@ -107,7 +107,7 @@ class MappedTable(SourceTable):
 
     @model_validator(mode="after")
     def _columns_are_read(self) -> Self:
-        read = (*_NEEDED[self.layout], "id", "text_b", "rationale")
+        read = (*_NEEDED[self.layout], "id", "text_b", "rationale", "choices")
         if stray := sorted(set(self.columns) - set(read)):
             raise ValueError(f"columns.{stray[0]} is not read with layout = {self.layout!r}")
         return self

@@ -63,6 +63,8 @@ class Task(SourceTables):
             raise ValueError(f"a {self.kind} task has one text: expected evidence = 'text'")
         if kind.texts == 2 and self.hub and "text_b" not in self.hub.columns:
             raise ValueError(f"a {self.kind} task has two texts: expected hub.columns.text_b")
+        if kind.has_choices and self.hub and "choices" not in self.hub.columns:
+            raise ValueError(f"a {self.kind} task has choices: expected hub.columns.choices")
         return self
 
 

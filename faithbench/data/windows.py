@@ -37,14 +37,26 @@ def cut_windows(fixed: Ints, text: Ints, longest: int, name: str) -> tuple[Ints,
 
 def rows_of(encoding: Encoding) -> list[TokenRow]:
     """Return the rows of a full input: one, or one per window."""
-    return [(part.ids, part.types) for part in parts_of(encoding)]
+    return [(part.ids, part.types) for part in inputs_read(encoding)]
 
 
-def parts_of(encoding: Encoding) -> tuple[Encoding, ...]:
+def inputs_read(encoding: Encoding) -> tuple[Encoding, ...]:
     """Return the encodings a model reads: one per window, or the encoding itself."""
     if not encoding.windows:
         return (encoding,)
     return tuple(_part(encoding, places) for places in encoding.windows)
+
+
+def parts_of(encoding: Encoding) -> tuple[Encoding, ...]:
+    """Return the encodings that are explained one by one: windows, but all choices as one."""
+    return (encoding,) if encoding.joint else inputs_read(encoding)
+
+
+def row_of_choice(encoding: Encoding, choice: int) -> Encoding:
+    """Return the row that reads one choice of a joint encoding, with those of the others."""
+    rows = inputs_read(encoding)
+    others = (*rows[:choice], *rows[choice + 1 :])
+    return dataclasses.replace(rows[choice], choice=choice, others=others)
 
 
 def _part(whole: Encoding, places: Ints) -> Encoding:
@@ -56,6 +68,7 @@ def _part(whole: Encoding, places: Ints) -> Encoding:
         words=whole.words[places],
         spans=tuple(whole.spans[place] for place in places),
         windows=(),
+        joint=False,
     )
 
 
@@ -65,7 +78,7 @@ def erased_rows(
     """Return the rows of an erased input, one per window; a token goes from all that read it."""
     return tuple(
         erase_tokens(part, keep[places], operator, token_id)
-        for part, places in zip(parts_of(encoding), _places(encoding), strict=True)
+        for part, places in zip(inputs_read(encoding), _places(encoding), strict=True)
     )
 
 
@@ -76,9 +89,10 @@ def _places(encoding: Encoding) -> tuple[Ints, ...]:
 def fold(encodings: Sequence[Encoding], found: Sequence[Attribution]) -> list[Attribution]:
     """Join the attributions of all parts into one per encoding.
 
-    A token's score is the mean over the windows that read it; costs are added.
+    A token's score is the mean over the windows that read it; costs are added. Choices are
+    explained by the row of one of them, whose scores are those of the whole.
     """
-    ends = np.cumsum([0, *(len(encoding.windows) or 1 for encoding in encodings)])
+    ends = np.cumsum([0, *(len(parts_of(encoding)) for encoding in encodings)])
     return [
         _folded(encoding, found[start:end])
         for encoding, (start, end) in zip(encodings, pairwise(ends.tolist()), strict=True)
@@ -88,6 +102,11 @@ def fold(encodings: Sequence[Encoding], found: Sequence[Attribution]) -> list[At
 def _folded(encoding: Encoding, parts: Sequence[Attribution]) -> Attribution:
     if not encoding.windows:
         return parts[0]
+    if encoding.joint:
+        (part,) = parts
+        every_score = np.zeros(len(encoding.ids))
+        every_score[encoding.windows[part.encoding.choice or 0]] = part.every_score
+        return dataclasses.replace(part, encoding=encoding, every_score=every_score)
     sums, counts = np.zeros(len(encoding.ids)), np.zeros(len(encoding.ids))
     for places, part in zip(encoding.windows, parts, strict=True):
         sums[places] += part.every_score

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from faithbench.core.erasure import erase
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch, Bools, Encoding, Floats
+from faithbench.explainers.perturbation import ask, counts
 from faithbench.models.model import Model
 from faithbench.models.session import Session
 
@@ -143,27 +143,19 @@ class _Desk:
 
 
 def _answer(session: Session, batch: Batch, questions: dict[int, Bools]) -> dict[int, Floats]:
-    token_id = session.model.erasure_token("mask")[1]
-    rows = [
-        erase(_checked(batch.encodings[row], keep), keep, "mask", token_id)
-        for row, keeps in questions.items()
-        for keep in keeps
-    ]
-    probabilities = np.exp(session.engine.log_probabilities(rows, batch.output))
-    answers, start = {}, 0
     for row, keeps in questions.items():
-        answers[row] = probabilities[start : start + len(keeps), int(batch.targets[row])]
-        start += len(keeps)
-    return answers
+        _check_width(batch.encodings[row], keeps)
+    none = {row: np.zeros((0, n), dtype=bool) for row, n in enumerate(counts(batch))}
+    answers = ask(session, batch, list((none | questions).values()))
+    return {row: np.exp(answers[row]) for row in questions}
 
 
-def _checked(encoding: Encoding, keep: NDArray[np.bool_]) -> Encoding:
-    if len(keep) != int(encoding.erasable.sum()):
+def _check_width(encoding: Encoding, keeps: Bools) -> None:
+    if keeps.shape[1] != int(encoding.erasable.sum()):
         raise FaithbenchError(
-            f"example {encoding.example.id!r}: probs() was asked with {len(keep)} marks for "
+            f"example {encoding.example.id!r}: probs() was asked with {keeps.shape[1]} marks for "
             f"{int(encoding.erasable.sum())} erasable tokens"
         )
-    return encoding
 
 
 def _view(model: Model, batch: Batch, row: int) -> ExampleView:
@@ -175,7 +167,7 @@ def _view(model: Model, batch: Batch, row: int) -> ExampleView:
         example.text,
         example.text_b,
         tuple(tokens),
-        int(batch.targets[row]),
+        int(batch.targets[row]) if encoding.choice is None else encoding.choice,
         batch.seeds[row],
     )
 

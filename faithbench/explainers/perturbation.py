@@ -11,6 +11,7 @@ import torch
 from faithbench.core.erasure import Operator, erase
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.types import Batch, Bools, Encoding, Floats, Ints, TokenRow
+from faithbench.data.kinds.multiple_choice import among
 from faithbench.models.session import Session
 
 _OUTPUTS = ("probability", "log-probability")
@@ -105,16 +106,22 @@ def ask(
     """
     token_id = session.model.erasure_token("mask")[1]
     rows = [
-        _row(encoding, keep, operator, token_id)
+        _row(read, keep, operator, token_id)
         for encoding, masks in zip(batch.encodings, keeps, strict=True)
         for keep in masks
+        for read in (encoding, *encoding.others)
     ]
     table = session.engine.log_probabilities(rows, output=batch.output)
     answers, start = [], 0
     for i, masks in enumerate(keeps):
-        lines = table[start : start + len(masks)]
-        answers.append(lines[np.arange(len(masks)), _columns(batch, i, masks, operator)])
-        start += len(masks)
+        each = 1 + len(batch.encodings[i].others)
+        lines = table[start : start + each * len(masks)]
+        if each > 1:
+            # The choice's own row comes first, and its logit competes with those of the others.
+            answers.append(among(lines[:, 0].reshape(len(masks), each))[:, 0])
+        else:
+            answers.append(lines[np.arange(len(masks)), _columns(batch, i, masks, operator)])
+        start += each * len(masks)
     return answers
 
 

@@ -136,7 +136,8 @@ def gaps_of(
     # The sum is promised for one output; an answer's scores are those of two, added.
     if not isinstance(explainer, PromisesSum) or len(session.model.outputs) > 1:
         return [None] * len(batch.ids)
-    gaps: Any = explainer.gaps(session, batch, scores)
+    (part,) = session.per_output(batch)
+    gaps: Any = explainer.gaps(session, part, scores)
     return [float(gap) for gap in gaps]
 
 

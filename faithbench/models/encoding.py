@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Batch, Encoding, Evidence, Example, Ints, Long, Target
-from faithbench.data.windows import cut_windows
+from faithbench.core.types import Batch, Encoding, Evidence, Example, Ints, Long, Span, Target
+from faithbench.data.windows import cut_windows, row_of_choice
 from faithbench.data.words import word_spans, words_of_tokens
 from faithbench.models.model import Model
 
@@ -25,8 +26,10 @@ def encode(
 
     A pair is read in order, except that a question comes before the text it is about, as in
     the training of all published question answerers. A text that is too long is cut, or read
-    in windows.
+    in windows. An example with choices gets a joint encoding: a window per choice.
     """
+    if model.kind.has_choices:
+        return _encode_choices(model, example, evidence)
     pair = () if example.text_b is None else (example.text_b,)
     asks = pair != () and model.kind.second_first
     texts = (*pair, example.text) if asks else (example.text, *pair)
@@ -61,6 +64,86 @@ def encode(
     )
     _check_readable(model, encoding)
     return encoding
+
+
+def _encode_choices(model: Model, example: Example, evidence: Evidence) -> Encoding:
+    """Tokenise the text with each choice, and lay the rows out with the text in common.
+
+    The second text of a row is the choice, after the question where there is one, as published
+    models of RACE read them. A text that is too long is cut for all choices alike, where the
+    longest of them leaves off. Tokens of choices have no word, and are never erased.
+    """
+    if not example.choices:
+        raise FaithbenchError(
+            f"example {example.id!r} has no choices, which model {model.name!r} needs; "
+            "give them as a list in its field 'choices'"
+        )
+    question = "" if example.text_b is None else f"{example.text_b} "
+    pieces = [
+        _tokenise(model, example.id, (example.text, question + choice), "only_first").encodings
+        for choice in example.choices
+    ]
+    kept = min(_sides(piece[0], False).tolist().count(0) for piece in pieces)
+    cut = max(sum(int((_sides(more, False) == 0).sum()) for more in p[1:]) for p in pieces)
+    rows = [_row_with_choice(model, piece[0], kept, len(question)) for piece in pieces]
+    first, shared = rows[0], rows[0].shared
+    if any(not np.array_equal(row.ids[:shared], first.ids[:shared]) for row in rows):
+        raise FaithbenchError(
+            f"example {example.id!r}: model {model.name!r} reads its text differently with each "
+            "choice; begin the choices with a letter or a digit"
+        )
+    ends = shared + np.cumsum([len(row.ids) - shared for row in rows])
+    own = [np.arange(end - len(row.ids) + shared, end) for row, end in zip(rows, ends, strict=True)]
+    spans_a, spans_b = word_spans(example.text), word_spans(example.text_b or "")
+    words_a = words_of_tokens(first.spans[:shared], spans_a)
+    words_b = words_of_tokens(first.spans[:shared], spans_b)
+    words_b = np.where(words_b >= 0, words_b + len(spans_a), -1)
+    sides = np.concatenate([first.sides[:shared], np.full(ends[-1] - shared, -1)])
+    free = int(ends[-1]) - shared
+    encoding = Encoding(
+        example=example,
+        ids=np.concatenate([first.ids[:shared], *(row.ids[shared:] for row in rows)]),
+        types=np.concatenate([first.types[:shared], *(row.types[shared:] for row in rows)]),
+        erasable=np.isin(sides, {"text": (0,), "text_b": (1,), "both": (0, 1)}[evidence]),
+        words=np.select(
+            [sides == 0, sides == 1], [np.pad(w, (0, free)) for w in (words_a, words_b)], -1
+        ),
+        spans=(*first.spans[:shared], *((0, 0) for _ in range(free))),
+        word_spans=spans_a + spans_b,
+        truncated=cut,
+        windows=tuple(np.concatenate([np.arange(shared), places]) for places in own),
+        joint=True,
+    )
+    _check_readable(model, encoding)
+    return encoding
+
+
+@dataclass(frozen=True)
+class _ChoiceRow:
+    """A row that reads one choice; the first `shared` tokens are the same for all choices."""
+
+    ids: Ints
+    types: Ints
+    sides: np.ndarray[Any, Any]
+    spans: list[Span]
+    shared: int
+
+
+def _row_with_choice(model: Model, piece: Any, kept: int, question: int) -> _ChoiceRow:
+    """Return a row with the first `kept` tokens of the text; `question` counts its characters."""
+    sides = _sides(piece, False)
+    stays = np.flatnonzero((sides != 0) | (np.cumsum(sides == 0) <= kept))
+    offsets = [piece.offsets[i] for i in stays]
+    sides = sides[stays]
+    # The space between question and choice may belong to the choice's first token.
+    of_choice = [s == 1 and end > question for s, (_, end) in zip(sides, offsets, strict=True)]
+    return _ChoiceRow(
+        ids=ids_of_text(model.tokenizer, piece.ids, piece.special_tokens_mask)[stays],
+        types=np.array(piece.type_ids, dtype=np.int64)[stays],
+        sides=sides,
+        spans=offsets,
+        shared=of_choice.index(True),
+    )
 
 
 def _tokenise(model: Model, name: str, texts: tuple[str, ...], truncation: str | bool) -> Any:
@@ -134,8 +217,13 @@ def collate(
 ) -> Batch:
     """Pad encodings on the right into one batch on the model's device.
 
-    A classifier's target is a class; a question answerer's is its start and end position.
+    A classifier's target is a class; a question answerer's is its start and end position. Of a
+    joint encoding, the row of the choice that is the target goes into the batch.
     """
+    encodings = [
+        row_of_choice(encoding, int(target)) if encoding.joint else encoding  # type: ignore[arg-type]  # a choice is a number
+        for encoding, target in zip(encodings, targets, strict=True)
+    ]
     ids, types, attention = pad_rows(
         [(e.ids, e.types) for e in encodings], int(model.network.config.pad_token_id)
     )
@@ -172,10 +260,16 @@ def pad_rows(
 def inputs_of(
     network: PreTrainedModel, ids: torch.Tensor, types: torch.Tensor, attention: torch.Tensor
 ) -> dict[str, torch.Tensor]:
-    """Name the tensors as the network's forward does; segments only if it has them."""
+    """Name the tensors as the network's forward does; segments only if it has them.
+
+    A multiple-choice network takes [examples, choices, tokens]: every row is then an example of
+    one choice, and its output is the choice's own logit.
+    """
     inputs = {"input_ids": ids, "attention_mask": attention}
     if getattr(network.config, "type_vocab_size", 0) > 1:
         inputs["token_type_ids"] = types
+    if type(network).__name__.endswith("MultipleChoice"):
+        return {name: tensor[:, None] for name, tensor in inputs.items()}
     return inputs
 
 

@@ -55,7 +55,8 @@ class Engine:
         """Return ln softmax of an output: one line per row, one column per class.
 
         The classes of a question answerer's outputs are token positions, up to the model's
-        longest input; positions that a row does not have are -inf.
+        longest input; positions that a row does not have are -inf. The row of a choice has one
+        column, its logit.
         """
         if any(len(ids) == 0 for ids, _ in rows):
             raise FaithbenchError(
@@ -71,6 +72,7 @@ class Engine:
         self._compute(list(fresh.items()))
         kind = self.model.kind
         width = self.model.max_tokens if kind.per_position else len(self.model.labels)
+        width = 1 if kind.has_choices else width
         if not rows:
             return np.zeros((0, width))
         first = kind.outputs.index(output) * width

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from faithbench.models.encoding import inputs_of
 from faithbench.models.model import Model
 from faithbench.models.packed_linear import Dense, join_linear
 
@@ -210,6 +211,6 @@ def _agrees(model: Model, encoder: FastEncoder) -> bool:
             logits = encoder(ids, types, attention)
         except (AttributeError, RuntimeError, TypeError, ValueError):
             return False
-        expected = network(input_ids=ids, attention_mask=attention).logits
+        expected = network(**inputs_of(network, ids, types, attention)).logits
     slack = _TOLERANCE[model.dtype] * max(1.0, float(expected.abs().max()))
     return logits.shape == expected.shape and float((logits - expected).abs().max()) <= slack

@@ -152,13 +152,13 @@ def load_model(
             f"model {ref!r} is a {model_kind.model_noun}, the task is of "
             f"kind {kind}; choose a model that was trained for this task with --model"
         )
-    if not model_kind.per_position:
+    if model_kind.has_classes:
         _check_classes(ref, located, len(labels))
     auto: Any = getattr(transformers, f"AutoModelFor{model_kind.network}")
     network, report = auto.from_pretrained(
         located.base,
         revision=located.revision,
-        num_labels=2 if model_kind.per_position else len(labels),
+        num_labels=len(labels) if model_kind.has_classes else 2,
         dtype=torch.float32,
         output_loading_info=True,
     )

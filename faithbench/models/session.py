@@ -83,12 +83,15 @@ class Session:
         They are keys of shared passes, so a second explainer must get the very same ones.
         """
         outputs = self.model.outputs
-        if len(outputs) == 1:
+        has_choices = self.model.kind.has_choices
+        if len(outputs) == 1 and not has_choices:
             return (batch,)
         if batch not in self._per_output:
+            # The row of a choice has one logit, whichever choice it is.
+            columns = [torch.zeros_like(batch.targets)] if has_choices else batch.targets.T
             self._per_output[batch] = tuple(
-                replace(batch, output=output, targets=batch.targets[:, column])
-                for column, output in enumerate(outputs)
+                replace(batch, output=output, targets=targets)
+                for output, targets in zip(outputs, columns, strict=True)
             )
         return self._per_output[batch]
 

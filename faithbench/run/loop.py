@@ -10,7 +10,7 @@ import torch
 from faithbench.core.errors import telling_kept
 from faithbench.core.files import check_writable
 from faithbench.core.types import Encoding, Progress
-from faithbench.data.windows import parts_of
+from faithbench.data.windows import inputs_read
 from faithbench.explainers.protocol import check_inputs
 from faithbench.models.encoding import encode
 from faithbench.models.predictions import predictions
@@ -39,7 +39,7 @@ def run(job: Job, progress: Progress, backend: Backend | None = None) -> list[Ou
     evidence = job.data.task.evidence
     encodings = [encode(job.model, e, evidence, job.long) for e in job.data.examples]
     for selected in job.explainers:
-        parts = [part for encoding in encodings for part in parts_of(encoding)]
+        parts = [part for encoding in encodings for part in inputs_read(encoding)]
         check_inputs(selected.explainer, job.model, parts)
     with ExitStack() as stack:
         stack.enter_context(_torch_threads(backend.threads))

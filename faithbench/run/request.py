@@ -169,8 +169,8 @@ def _check_options(task: Task, operator: str, long: str) -> None:
         raise unknown("way to read long texts", long, _LONG)
     if long == "window" and not kind.windows:
         raise FaithbenchError(
-            f"task {task.name} asks for answers, which --long window cannot join; "
-            "leave it at truncate"
+            f"task {task.name} is of kind {task.kind}, whose predictions --long window cannot "
+            "join; leave it at truncate"
         )
 
 

@@ -54,17 +54,19 @@ def tiny_model(
     dtype: torch.dtype = torch.float64,
     *,
     qa: bool = False,
+    choices: bool = False,
 ) -> Model:
-    """Build a random classifier, or question-answering model, in double precision.
+    """Build a random classifier, question answerer or multiple-choice model in double precision.
 
     The same arguments give the same weights.
     """
-    from transformers import AutoModelForQuestionAnswering, AutoModelForSequenceClassification
+    import transformers
 
     if architecture not in ARCHITECTURES:
         raise unknown("architecture", architecture, ARCHITECTURES)
     tokenizer = tiny_tokenizer()
-    auto: Any = AutoModelForQuestionAnswering if qa else AutoModelForSequenceClassification
+    task = "QuestionAnswering" if qa else "MultipleChoice" if choices else "SequenceClassification"
+    auto: Any = getattr(transformers, f"AutoModelFor{task}")
     with torch.random.fork_rng():
         torch.manual_seed(0)
         network = auto.from_config(_config(architecture, classes, len(tokenizer)))
@@ -77,7 +79,7 @@ def tiny_model(
         network.to(dtype),
         tokenizer,
         labels=() if qa else tuple(f"class {i}" for i in range(classes)),
-        weights_sha256=f"{architecture}-{classes}{'-qa' if qa else ''}",
+        weights_sha256=f"{architecture}-{classes}{'-qa' * qa}{'-choices' * choices}",
     )
 
 

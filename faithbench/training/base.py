@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from faithbench.core.errors import FaithbenchError
 from faithbench.data.kinds import KINDS, Kind
 from faithbench.data.tasks import Task
 from faithbench.models.encoding import shortened
@@ -68,6 +69,11 @@ def start_model(task: Task, recipe: Recipe, base: Base, device: str = "auto") ->
     quieten()
     torch.manual_seed(recipe.seed)
     kind = KINDS[task.kind]
+    if kind.has_choices:
+        raise FaithbenchError(
+            f"task {task.name} is of kind {task.kind}, which train does not fit; train "
+            f"AutoModelFor{kind.network} with transformers and give its folder to --model"
+        )
     config = transformers.AutoConfig.from_pretrained(base.folder)
     for name in _DROPOUTS & set(config.to_dict()):
         setattr(config, name, recipe.encoder_dropout)

@@ -14,6 +14,7 @@ import torch
 from faithbench.core.files import check_writable
 from faithbench.core.types import Attribution, Batch, Encoding, Floats, Progress
 from faithbench.data.dataset import Dataset, load_dataset
+from faithbench.data.kinds import KINDS
 from faithbench.data.tasks import Task
 from faithbench.explainers.lrp import relevance_pass, weighted_rollout
 from faithbench.explainers.passes.capture import Capture, capture
@@ -74,6 +75,11 @@ def fit_heads(
     `keep_statistics` takes the heads from the model's present file, so that no parser is needed.
     Without `out`, the file goes where lrp-mask looks for it. Returns the statistics and the path.
     """
+    if KINDS[task.kind].has_choices:
+        raise FaithbenchError(
+            f"task {task.name} is of kind {task.kind}, of which no heads are measured; "
+            "use lrp-mask:mask=ones"
+        )
     if out is not None:  # before anything is read or loaded
         check_writable(out.parent, "--out")
     dev = load_dataset(task, source=source, split="dev", folder=folder, limit=examples)

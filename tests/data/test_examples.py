@@ -128,3 +128,19 @@ def test_a_misspelt_answer_is_not_passed_over(tmp_path: Path) -> None:
     assert "field 'answers': expected that name, not 'answer', found []" in complaint(
         task, folder=tmp_path
     )
+
+
+@pytest.mark.parametrize(
+    ("choices", "label", "said"),
+    [
+        (None, 0, "field 'choices': expected a list of 2 to 3 texts, found None"),
+        (["a"], 0, "field 'choices': expected a list of 2 to 3 texts, found ['a']"),
+        (["a", "b", "c", "d"], 0, "field 'choices': expected a list of 2 to 3 texts"),
+        (["a", " "], 0, "field 'choices': expected a text that is not blank, found ' '"),
+        (["a", "b"], 2, "field 'label': expected 0 to 1 or one of A, B, found 2"),
+    ],
+)
+def test_faulty_choices(tmp_path: Path, choices: Any, label: int, said: str) -> None:
+    put(tmp_path, [{"id": "x", "text": "t", "label": label, "choices": choices}])
+    task = make_task(kind="multiple-choice", labels=["A", "B", "C"], hub=None)
+    assert said in complaint(task, folder=tmp_path)

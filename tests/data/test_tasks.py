@@ -107,7 +107,11 @@ def test_missing_file_names_it_and_the_tasks_there_are(tmp_path: Path) -> None:
         ),
         ("version = 1", 'version = "1"', "key 'version': expected a valid integer, found '1'"),
         ("version = 1", "version = 0", "key 'version': expected greater than or equal to 1"),
-        ('"classification"', '"regression"', "expected 'classification', 'pair' or 'qa', found"),
+        (
+            '"classification"',
+            '"regression"',
+            "expected 'classification', 'pair', 'qa', 'multiple-choice' or",
+        ),
         ('["no", "yes"]', '"no"', "key 'labels': expected a valid tuple, found 'no'"),
         ('["no", "yes"]', '["no", 1]', "key 'labels.1': expected a valid string, found 1"),
         ('["no", "yes"]', '["no"]', "expected two labels or more for a classification task"),

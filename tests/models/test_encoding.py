@@ -181,6 +181,52 @@ def test_a_marker_that_is_a_word_of_the_vocabulary_is_unknown(tiny_model) -> Non
         ids_of_text(model.tokenizer, [0, 1, 1], [1, 0, 1])
 
 
+def choices_of(text: str, *choices: str, question: str | None = None) -> Example:
+    return Example("c", text, 0, question, choices=choices)
+
+
+def test_choices_share_the_text() -> None:
+    model = tiny.tiny_model(choices=True)
+    found = encode(model, choices_of("good plot", "bad", "the film"))
+    assert found.joint and found.ids.tolist() == [2, 5, 10, 3, 6, 3, 8, 7, 3]
+    assert found.types.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1]
+    assert [places.tolist() for places in found.windows] == [
+        [0, 1, 2, 3, 4, 5],
+        [0, 1, 2, 3, 6, 7, 8],
+    ]
+    assert np.flatnonzero(found.erasable).tolist() == [1, 2]
+    assert found.words.tolist() == [-1, 0, 1, -1, -1, -1, -1, -1, -1]
+    batch = collate(model, [found, found], [0, 1], [7, 8])
+    assert batch.ids.tolist() == [[2, 5, 10, 3, 6, 3, 0], [2, 5, 10, 3, 8, 7, 3]]
+    assert [encoding.choice for encoding in batch.encodings] == [0, 1]
+    inputs = inputs_of(model.network, batch.ids, batch.types, batch.attention)
+    assert {tuple(tensor.shape) for tensor in inputs.values()} == {(2, 1, 7)}
+    with pytest.raises(FaithbenchError, match="example 'c' has no choices"):
+        encode(model, choices_of("good plot"))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "erasable"), [("text", [1, 2]), ("text_b", [4, 5]), ("both", [1, 2, 4, 5])]
+)
+def test_a_question_stands_before_each_choice(evidence: Any, erasable: list[int]) -> None:
+    model = tiny.tiny_model(choices=True)
+    found = encode(model, choices_of("good plot", "bad", "a", question="is it"), evidence)
+    assert found.ids.tolist() == [2, 5, 10, 3, 11, 1, 6, 3, 9, 3]
+    assert np.flatnonzero(found.erasable).tolist() == erasable
+    assert found.words.tolist() == [-1, 0, 1, -1, 2, 3, -1, -1, -1, -1]
+    assert found.spans[4:6] == ((0, 2), (3, 5))
+
+
+def test_a_long_text_is_cut_for_all_choices_alike() -> None:
+    """Of 64 tokens, three are special and five are the longest choice: 56 of 100 are left."""
+    model = tiny.tiny_model(choices=True)
+    found = encode(model, choices_of(words(100), "bad", words(5), "the film"))
+    assert (int(found.erasable.sum()), found.truncated) == (56, 44)
+    assert [len(places) for places in found.windows] == [60, 64, 61]
+    alone = encode(tiny.tiny_model(), Example("e", words(100), 0, words(5)))
+    assert found.ids[found.windows[1]].tolist() == alone.ids.tolist()
+
+
 def byte_level_tokenizer() -> Any:
     """Return a tokenizer of RoBERTa's kind that knows single bytes only."""
     special = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")

@@ -12,11 +12,19 @@ from pydantic_core import PydanticCustomError
 
 from faithbench.data.kinds.classification import CLASSIFICATION, PAIR
 from faithbench.data.kinds.kind import Kind, Prediction
+from faithbench.data.kinds.multiple_choice import MULTIPLE_CHOICE, MULTIPLE_CHOICE_QUESTION
 from faithbench.data.kinds.question_answering import QUESTION_ANSWERING
 
 __all__ = ["KINDS", "Kind", "KindName", "Prediction"]
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (CLASSIFICATION, PAIR, QUESTION_ANSWERING)}
+_BUILT_IN: tuple[Kind, ...] = (
+    CLASSIFICATION,
+    PAIR,
+    QUESTION_ANSWERING,
+    MULTIPLE_CHOICE,
+    MULTIPLE_CHOICE_QUESTION,
+)
+KINDS: dict[str, Kind] = {kind.name: kind for kind in _BUILT_IN}
 
 
 def _known(name: str) -> str:

@@ -41,12 +41,13 @@ class Kind(ABC):
 
     `texts` is 1, or 2 for a pair or a text with its question, which the network reads first if
     `second_first`. A task has `least_labels` labels or more; `has_answers` says whether examples
-    have accepted answers. `operators` are the ways to erase under which a prediction keeps its
-    meaning, and `windows` says whether predictions of several windows can be joined. `network`
-    ends the names of transformers' classes, AutoModelFor<network> among them, and
-    `adapter_task` is peft's name for it; its `outputs` are
-    explained one after the other, and added. `per_position`: the classes of an output are token
-    positions. `scores` are those of a model, `usual_score` the one that training chooses by.
+    have accepted answers, `has_choices` whether they have choices, of which the network reads one
+    per row and gives it a single logit. `operators` are the ways to erase under which a
+    prediction keeps its meaning, and `windows` says whether predictions of several windows can be
+    joined. `network` ends the names of transformers' classes, AutoModelFor<network> among them,
+    and `adapter_task` is peft's name for it; its `outputs` are explained one after the other, and
+    added. `per_position`: the classes of an output are token positions. `scores` are those of a
+    model, `usual_score` the one that training chooses by.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Kind(ABC):
     second_first: bool = False
     least_labels: int = 2
     has_answers: bool = False
+    has_choices: bool = False
     operators: tuple[Operator, ...] = ("mask", "delete", "pad")
     windows: bool = True
     network: str
@@ -65,6 +67,11 @@ class Kind(ABC):
     right_noun: str = "accuracy"
     scores: tuple[str, ...]
     usual_score: str
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether an output has a class per label of the task."""
+        return not (self.per_position or self.has_choices)
 
     def log_probabilities(self, logits: Any) -> Any:
         """Turn an output's logits, a tensor [rows, classes], into log-probabilities."""

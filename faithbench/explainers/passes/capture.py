@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Batch
-from faithbench.models.encoding import inputs_of
+from faithbench.core.types import Batch, Encoding
+from faithbench.models.encoding import inputs_of, pad_rows
 from faithbench.models.session import Session
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Capture:
     """Values and gradients of the target's logit, one row per example.
+
+    Of a choice, what is differentiated is its logit minus the logsumexp of the others'.
 
     `attentions` [examples, heads, queries, keys] and `hidden` [examples, tokens, width]
     are tuples over blocks; `hidden` starts with the embedding output. `position` is the
@@ -39,6 +41,8 @@ class Capture:
 
 def capture(session: Session, batch: Batch) -> Capture:
     """Return the pass of a batch, shared by all explainers that read it."""
+    if more := count_others(batch.encodings):
+        session.meter.charge(forwards=more, backwards=more)
     return session.share(batch, "capture", lambda: run_capture(session.model.eager(), batch))
 
 
@@ -51,10 +55,12 @@ def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
             output_hidden_states=True,
         )
         hidden, attentions = readable(network, out)
+    with torch.enable_grad():
         logits: torch.Tensor = out[batch.output]
-        targets = logits.gather(1, batch.targets[:, None]).sum()
+        targets = logits.gather(1, batch.targets[:, None])[:, 0]
+        targets = against_others(network, batch.encodings, leaf[0], targets)
         wanted = (leaf[0], *hidden, *attentions)
-        gradients = torch.autograd.grad(targets, wanted)
+        gradients = torch.autograd.grad(targets.sum(), wanted)
     blocks = len(hidden)
     return Capture(
         logits=logits.detach(),
@@ -66,6 +72,48 @@ def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
         attention_gradients=gradients[1 + blocks :],
         position=gradients[blocks].norm(dim=-1).argmax(dim=-1),
     )
+
+
+def against_others(
+    network: PreTrainedModel,
+    encodings: Sequence[Encoding],
+    embeddings: torch.Tensor,
+    logits: torch.Tensor,
+) -> torch.Tensor:
+    """Return each target's logit; of a choice, minus the logsumexp of the other choices' logits.
+
+    That is the choice's log-odds. A row shares its tokens that may be erased with the rows of the
+    other choices, so these read the same `embeddings` there [examples, tokens, width]: a gradient
+    sees what a token does for the choice and for its rivals. Other targets stay as they are.
+    """
+    rivals = [(row, other) for row, encoding in enumerate(encodings) for other in encoding.others]
+    if not rivals:
+        return logits
+    device = embeddings.device
+    owners = torch.tensor([row for row, _ in rivals], device=device)
+    arrays = pad_rows([(e.ids, e.types) for _, e in rivals], int(network.config.pad_token_id or 0))
+    ids, types, attention = (torch.tensor(array, device=device) for array in arrays)
+    shared = torch.zeros(ids.shape, dtype=torch.bool, device=device)
+    for row, (_, other) in enumerate(rivals):
+        shared[row, : len(other.ids)] = torch.tensor(other.erasable, device=device)
+    own = network.get_input_embeddings()(ids)
+    # Erasable tokens stand at the same positions in all rows; what is cut or padded is none.
+    missing = ids.shape[1] - embeddings.shape[1]
+    lent = torch.nn.functional.pad(embeddings[owners], (0, 0, 0, missing))
+    placed = torch.where(shared[..., None], lent, own)
+    with embedding_leaf(network, placed, cut=False):
+        answers = network(**inputs_of(network, ids, types, attention)).logits[:, 0]
+    return torch.stack(
+        [
+            logit - answers[owners == row].logsumexp(dim=0) if encoding.others else logit
+            for row, (encoding, logit) in enumerate(zip(encodings, logits, strict=True))
+        ]
+    )
+
+
+def count_others(encodings: Sequence[Encoding]) -> int:
+    """Return how many rows of other choices compete with those of the batch."""
+    return sum(len(encoding.others) for encoding in encodings)
 
 
 def readable(

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch
-from faithbench.explainers.passes.capture import embedding_leaf
+from faithbench.explainers.passes.capture import against_others, count_others, embedding_leaf
 from faithbench.models.encoding import inputs_of
 from faithbench.models.model import Model
 from faithbench.models.session import Session
@@ -71,9 +71,13 @@ def sum_gradients(
                 logits = (
                     fast(*inputs) if fast else network(**inputs_of(network, *inputs))[batch.output]
                 )
-                targets = logits.gather(1, batch.targets[rows, None]).sum()
-                (gradient,) = torch.autograd.grad(targets, leaf[0])
-            session.meter.charge(forwards=len(part), backwards=len(part))
+            encodings = [batch.encodings[row] for row, _ in part]
+            with torch.enable_grad():
+                targets = logits.gather(1, batch.targets[rows, None])[:, 0]
+                targets = against_others(network, encodings, leaf[0], targets)
+                (gradient,) = torch.autograd.grad(targets.sum(), leaf[0])
+            ran = len(part) + count_others(encodings)
+            session.meter.charge(forwards=ran, backwards=ran)
             padded = F.pad(gradient, (0, 0, 0, total.shape[1] - size))
             total = total.index_add(0, rows, weigh(part, padded))
     return total
@@ -88,12 +92,13 @@ def _by_length(batch: Batch) -> dict[int, list[int]]:
 
 
 def target_logits(session: Session, batch: Batch, embeddings: torch.Tensor) -> torch.Tensor:
-    """Return the target's logit of each example at the given embeddings."""
+    """Return the target's logit of each example, of a choice its log-odds, at the embeddings."""
     network = session.model.network
     with torch.no_grad(), embedding_leaf(network, embeddings):
         logits = network(**inputs_of(network, batch.ids, batch.types, batch.attention))[
             batch.output
         ]
-    session.meter.charge(forwards=len(batch.ids))
+    session.meter.charge(forwards=len(batch.ids) + count_others(batch.encodings))
     targets: torch.Tensor = logits.gather(1, batch.targets[:, None]).squeeze(1)
-    return targets
+    with torch.no_grad():
+        return against_others(network, batch.encodings, embeddings, targets)

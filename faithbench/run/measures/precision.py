@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from faithbench.data.dataset import Dataset
+from faithbench.data.windows import erased_rows, rows_of
 from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model
@@ -26,11 +27,11 @@ def precision_shift(reference: Model, model: Model, data: Dataset) -> PrecisionF
     encodings = [encode(reference, example, data.task.evidence) for example in examples]
     predicted = predictions(Engine(reference), encodings)
     token = reference.erasure_id("mask")
-    rows = [[(e.ids, e.types)] for e in encodings]
+    rows = [tuple(rows_of(encoding)) for encoding in encodings]
     for encoding in encodings:
-        ids = encoding.ids.copy()
-        ids[np.flatnonzero(encoding.erasable)[::2]] = token
-        rows.append([(ids, encoding.types)])
+        keep = np.ones(len(encoding.ids), dtype=bool)
+        keep[np.flatnonzero(encoding.erasable)[::2]] = False
+        rows.append(erased_rows(encoding, keep, "mask", token))
     targets = [p.target for p in predicted] * 2
     exact = evaluate_inputs(Engine(reference), rows, encodings * 2, targets)
     halved = evaluate_inputs(Engine(model), rows, encodings * 2, targets)

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Batch, Ints
+from faithbench.core.types import Batch, Encoding, Ints
 from faithbench.explainers.protocol import Explainer
 from faithbench.models.model import Model
 from faithbench.models.session import Session
@@ -154,7 +154,7 @@ def _with_ids(batch: Batch, ids: torch.Tensor) -> Batch:
     table = ids.cpu().numpy()
     encodings = [encoding for encoding in batch.encodings for _ in range(each)]
     copies = [
-        replace(encoding, ids=table[row, : len(encoding.ids)])
+        _respelt(encoding, table[row, : len(encoding.ids)])
         for row, encoding in enumerate(encodings)
     ]
     types, attention, erasable, targets = (
@@ -163,6 +163,16 @@ def _with_ids(batch: Batch, ids: torch.Tensor) -> Batch:
     )
     seeds = tuple(seed for seed in batch.seeds for _ in range(each))
     return Batch(tuple(copies), ids, types, attention, erasable, targets, seeds, batch.output)
+
+
+def _respelt(encoding: Encoding, ids: Ints) -> Encoding:
+    """Return an encoding with other token ids; the same tokens in the rows of other choices too."""
+    new = dict(zip(encoding.ids.tolist(), ids.tolist(), strict=True))
+    others = tuple(
+        replace(other, ids=np.array([new.get(i, i) for i in other.ids.tolist()], dtype=np.int64))
+        for other in encoding.others
+    )
+    return replace(encoding, ids=ids, others=others)
 
 
 def _embedding(network: PreTrainedModel) -> Any:

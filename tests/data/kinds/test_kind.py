@@ -122,5 +122,7 @@ def test_probabilities_of_labels_do_not_sum_to_one(registered: None) -> None:
 
 
 def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValidationError, match="should be 'classification', 'pair' or 'qa'"):
+    with pytest.raises(
+        ValidationError, match=r"should be 'classification', 'pair', 'qa', 'mult.*' or 'mult.*'"
+    ):
         TypeAdapter(KindName).validate_python("tokens")
