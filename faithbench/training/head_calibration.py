@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import check_writable
 from faithbench.core.types import Attribution, Batch, Encoding, Floats, Progress
 from faithbench.data.dataset import Dataset, load_dataset
