@@ -1,4 +1,4 @@
-"""Keep each benchmark's section of RESULTS.md, with the machine and versions it ran on."""
+"""Keep each benchmark's section of RESULTS.md, with the machine it ran on where speed matters."""
 
 from __future__ import annotations
 
@@ -41,9 +41,14 @@ def machine() -> str:
     )
 
 
-def write_section(title: str, command: str, body: str) -> None:
-    """Print a section and put it into RESULTS.md, in place of the one it had there."""
-    section = f"## {title}\n\n`{command}` ({machine()})\n\n{body.strip()}\n"
+def write_section(title: str, command: str, body: str, *, timed: bool = True) -> None:
+    """Print a section and put it into RESULTS.md, in place of the one it had there.
+
+    What is not `timed` follows from records alone: neither machine nor date is told, so that the
+    same records give the same section.
+    """
+    ran_on = f" ({machine()})" if timed else ""
+    section = f"## {title}\n\n`{command}`{ran_on}\n\n{body.strip()}\n"
     print(section)
     old = RESULTS.read_text() if RESULTS.exists() else "# Measured results\n"
     pattern = re.compile(rf"## {re.escape(title)}\n.*?(?=\n## |\Z)", re.S)

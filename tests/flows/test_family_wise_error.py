@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-PATH = Path(__file__).parents[2] / "benchmarks" / "family_wise_error.py"
+from tests.support.benchmarks import load_benchmark
 
 
 @pytest.fixture(scope="module")
 def study() -> ModuleType:
-    if not PATH.exists():
-        pytest.skip("benchmarks are not part of a source distribution")
-    spec = importlib.util.spec_from_file_location("family_wise_error", PATH)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_benchmark("family_wise_error")
 
 
 def test_equal_explainers_are_rarely_told_apart(study: ModuleType) -> None:

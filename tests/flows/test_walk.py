@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from faithbench.run.loop import run
+from tests.support.benchmarks import load_benchmark
 from tests.support.jobs import make_job, quiet
-from tests.support.paths import ROOT
-
-
-def benchmark() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("walk", ROOT / "benchmarks" / "walk.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["walk"] = module  # dataclasses look their module up there
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_a_run_goes_down_only(tmp_path: Path, tiny_model: Any) -> None:
-    tool = benchmark()
+    tool = load_benchmark("walk")
     job = make_job(tmp_path, tiny_model())
     seen = tool.walk(lambda: run(job, quiet))
     assert seen.upward(tool.rooms_in_order()) == []
@@ -32,7 +20,7 @@ def test_a_run_goes_down_only(tmp_path: Path, tiny_model: Any) -> None:
 
 
 def test_a_call_that_climbs_is_seen() -> None:
-    tool = benchmark()
+    tool = load_benchmark("walk")
     seen = tool.Walk(calls={("core/files.py", "cli/app.py", "main"), ("cli/a.py", "run/b.py", "f")})
     assert seen.upward(tool.rooms_in_order()) == ["core/files.py -> cli/app.py:main"]
 
