@@ -196,8 +196,8 @@ def tau_loo(case: Case, outputs: Outputs) -> float | None:
     """Kendall's tau-b between scores and the fall of the probability without each token; not
     ranked, as it grades the order of tokens that do not matter.
 
-    Where one planted word decides, explainers that all put it first get anything between -.01
-    (gradient) and 1 (occlusion): see `benchmarks/aspects.py`.
+    Where one planted word decides, explainers that all put it first get anything between .11
+    (gradient-shap) and 1 (occlusion): see `benchmarks/aspects.py`.
     """
     return kendall(case.scores, case.probability - outputs.probability)
 
