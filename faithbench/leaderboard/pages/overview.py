@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 
 from faithbench.leaderboard.board import Board, Column, RankedRow, Ranking, Table
 from faithbench.leaderboard.findings import findings
-from faithbench.leaderboard.head_claim import head_tests
 from faithbench.leaderboard.pages.formatting import (
     MADE,
     bold,
@@ -21,6 +20,7 @@ from faithbench.leaderboard.pages.formatting import (
     power_line,
     shelved,
 )
+from faithbench.leaderboard.pages.heads_page import head_tests
 from faithbench.leaderboard.pages.heads_page import summary as head_summary
 from faithbench.metrics.cost import FORWARD_EQUIVALENTS
 from faithbench.metrics.registry import is_headline

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from faithbench.leaderboard.build import make_board
-from faithbench.leaderboard.head_claim import HeadTest, head_tests
-from faithbench.leaderboard.pages.heads_page import heads_page, summary
+from faithbench.leaderboard.pages.heads_page import HeadTest, head_tests, heads_page, summary
 from tests.support.stores import store
 
 NONE = Path("no-such-folder")
