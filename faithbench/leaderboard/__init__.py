@@ -1,15 +1,17 @@
 """From records to a ranking: tables, overall ranks, and the pages that show them.
 
 Three steps, each a command. `read_plan` and `run_plan` run what a plan names and has no record
-yet; `publish_results` copies finished records, trimmed and packed; `build_files` makes a `Board`
-of all published and submitted records, and every file of the leaderboard of that board alone.
+yet; `publish_results` copies finished records, trimmed and packed (`complete` brings them up to
+date when a metric changes); `build_files` makes a `Board` of all published and submitted records,
+and every file of the leaderboard of that board alone.
 
     board, files = build_files(Path("leaderboard/records"), Path("submissions"))
     write_files(files, Path("leaderboard"))
 
-A board comes about in `gather` (comparable records), `columns`, `cost_columns` and `examples`
-(of one group), `tables` and `rankings` (of all). The folder `pages` writes it as markdown and
-LaTeX, `html` as one page.
+A board comes about in `gather` (comparable records), `columns`, `standings`, `column_power`,
+`cost_columns` and `examples` (of one group), `tables`, `rankings` and `operators` (of all), and
+`findings` says it in sentences. The folder `pages` writes it as markdown and LaTeX, `html` as one
+page.
 """
 
 from faithbench.leaderboard.board import Board
