@@ -55,7 +55,7 @@ def main() -> None:
             "seconds from opening until it answers, ranking shown",
             f"{median(reader['interactive']):.2f}",
         ],
-        ["seconds from opening until the first chart is there", f"{median(reader['chart']):.2f}"],
+        ["seconds from a click to the first chart", f"{median(reader['chart']):.2f}"],
         *([f"seconds from a click to {s}", f"{median(reader[s]):.2f}"] for s in SECTIONS),
     ]
     note = f"Medians of {REPEATS} visits by headless chromium, while other work ran on the cores."
@@ -79,12 +79,15 @@ def read(driver: Any, page: Path) -> dict[str, float]:
     """Open the page and look at sections; seconds by the browser's own clock."""
     driver.get("about:blank")
     driver.get(page.as_uri())
+    wait(driver, "document.documentElement.dataset.ready === 'yes'")
+    mark = "performance.getEntriesByName('%s')[0].startTime"
+    found = {"interactive": ask(driver, mark % "interactive") / 1000}
+    driver.execute_script(
+        "window.clicked = performance.now();"
+        "document.querySelector('#sections a[href=\"#cost\"]').click();"
+    )
     wait(driver, "document.querySelector('.chart svg') !== null")
-    marks = "performance.getEntriesByName('%s')[0].startTime / 1000"
-    found = {
-        "interactive": ask(driver, marks % "interactive"),
-        "chart": ask(driver, marks % "first-chart"),
-    }
+    found["chart"] = ask(driver, f"{mark % 'first-chart'} - window.clicked") / 1000
     for section in SECTIONS:
         click = (
             "const start = performance.now();"

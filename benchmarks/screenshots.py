@@ -27,7 +27,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as profile:
         driver = browser.start(Path(profile), 1280, 800)
         try:
-            for section, name in (("results", "leaderboard"), ("examples", "viewer")):
+            for section, name in (("ranking", "leaderboard"), ("examples", "viewer")):
                 driver.get("about:blank")
                 driver.get(f"{page.as_uri()}#{section}/{table}")
                 write_png(driver.get_screenshot_as_png(), ROOT / "docs" / f"{name}.png")

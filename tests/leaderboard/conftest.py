@@ -10,7 +10,13 @@ import pytest
 
 from faithbench.leaderboard.html.page import render_page
 from tests.support import browser
-from tests.support.boards import empty_board, question_board, small_board
+from tests.support.boards import (
+    empty_board,
+    full_board,
+    question_board,
+    real_board,
+    small_board,
+)
 from tests.support.hostile_board import hostile_board
 from tests.support.reader import Reader
 
@@ -25,6 +31,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             "hostile": hostile_board(),
             "empty": empty_board(),
             "question": question_board(),
+            "real": real_board(),
+            "full": full_board(),
         }
         for name, board in boards.items():
             (folder / f"{name}.html").write_text(render_page(board), encoding="utf-8")
@@ -40,9 +48,24 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def small(chromium: Any, pages: dict[str, Path]) -> Iterator[Reader]:
+    yield from _quiet_reader(chromium, pages["small"])
+
+
+@pytest.fixture
+def real(chromium: Any, pages: dict[str, Path]) -> Iterator[Reader]:
+    yield from _quiet_reader(chromium, pages["real"])
+
+
+@pytest.fixture
+def full(chromium: Any, pages: dict[str, Path]) -> Iterator[Reader]:
+    yield from _quiet_reader(chromium, pages["full"])
+
+
+def _quiet_reader(chromium: Any, page: Path) -> Iterator[Reader]:
+    """Give a reader, and see that the page neither complained nor asked for anything."""
     chromium.get_log("browser")
     browser.requests(chromium)
     browser.resize(chromium, 1360)
-    yield Reader(chromium, pages["small"])
+    yield Reader(chromium, page)
     assert [entry["message"] for entry in chromium.get_log("browser")] == []
     assert browser.requests(chromium) == []

@@ -240,6 +240,37 @@ def _shown(
     )  # fmt: skip
 
 
+def real_board() -> Board:
+    """Return the small board with sst2 of real data and last, erased in two ways.
+
+    The last explainer of each table is below the line.
+    """
+    board = small_board()
+    sst2, *others = (_lowered(table) for table in board.tables)
+    masked = sst2.model_copy(update={"source": "folder"})
+    deleted = masked.model_copy(
+        update={"id": "sst2-delete", "operator": "delete", "erasure_token": ""}
+    )
+    tables = (*others, deleted, masked)
+    ranking = ranking_of(counted_tables(tables))
+    return board.model_copy(
+        update={
+            "tables": tables,
+            "ranking": ranking,
+            "operators": operator_pairs(tables),
+            "pareto": pareto_of(ranking),
+        }
+    )
+
+
+def _lowered(table: Table) -> Table:
+    """Put the last of the ranked below the line."""
+    last = max(index for index, row in enumerate(table.entrants) if row.place is not None)
+    rows = list(table.entrants)
+    rows[last] = rows[last].model_copy(update={"standing": "below", "place": None, "aspects": {}})
+    return table.model_copy(update={"entrants": tuple(rows)})
+
+
 def empty_board() -> Board:
     nothing: dict[str, Any] = {
         "records": 0, "tables": (), "ranking": None, "operators": (), "pareto": (),
@@ -261,4 +292,4 @@ def question_board() -> Board:
         }
     )
     asked = table.model_copy(update={"kind": "qa", "rationale": "none", "shown": (shown,)})
-    return board.model_copy(update={"tables": (asked,)})
+    return board.model_copy(update={"tables": (asked,), "ranking": None, "pareto": ()})

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from faithbench.leaderboard.board import Board, Column, Pair, Ranking, Table
+from faithbench.leaderboard.board import (
+    Board,
+    Column,
+    OperatorPair,
+    Pair,
+    RankedRow,
+    Ranking,
+    Table,
+)
 from tests.support.boards import small_board
 
 HOSTILE: Final = (
@@ -29,17 +37,26 @@ def hostile_board() -> Board:
     """Return a small board in which every name and word is an attack on the page."""
     board = small_board()
     entrants = dict(zip((e.label for e in board.tables[0].entrants), HOSTILE, strict=False))
+    ids = dict(zip((table.id for table in board.tables), HOSTILE, strict=False))
+    assert board.ranking is not None
     return board.model_copy(
         update={
             "tables": tuple(
                 _hostile_table(table, HOSTILE[i], entrants) for i, table in enumerate(board.tables)
             ),
-            "rankings": tuple(_hostile_ranking(r, entrants) for r in board.rankings),
+            "ranking": _hostile_ranking(board.ranking, entrants, ids),
+            "operators": (
+                OperatorPair(
+                    first=HOSTILE[0], second=HOSTILE[1], operators=(HOSTILE[2], HOSTILE[3]),
+                    shared=7, kendall=0.5, kendall_best=0.4, kendall_aopc=None,
+                    leaders=(HOSTILE[:2], HOSTILE[3:5]),
+                ),
+            ),
             "pareto": tuple(
                 p.model_copy(update={"label": entrants[p.label]}) for p in board.pareto
             ),
         }
-    )
+    )  # fmt: skip
 
 
 def _hostile_table(table: Table, name: str, new: dict[str, str]) -> Table:
@@ -84,14 +101,28 @@ def _hostile_column(column: Column, index: int, new: dict[str, str]) -> Column:
     )
 
 
-def _hostile_ranking(ranking: Ranking, new: dict[str, str]) -> Ranking:
+def _hostile_ranking(ranking: Ranking, new: dict[str, str], ids: dict[str, str]) -> Ranking:
+    def hostile_rows(rows: tuple[RankedRow, ...]) -> tuple[RankedRow, ...]:
+        return tuple(
+            row.model_copy(
+                update={
+                    "label": new[row.label],
+                    "tables": tuple(ids[name] for name in row.tables),
+                    "worse_on": tuple(ids[name] for name in row.worse_on),
+                }
+            )
+            for row in rows
+        )
+
     return ranking.model_copy(
         update={
-            "over": HOSTILE[:3],
-            "left_out": HOSTILE[3:5],
-            "mean_ranks": {new[label]: rank for label, rank in ranking.mean_ranks.items()},
-            "ci95": {new[label]: ends for label, ends in ranking.ci95.items()},
-            "groups": tuple(tuple(new[label] for label in group) for group in ranking.groups),
-            "reason": HOSTILE[0],
+            "tables": tuple(ids[name] for name in ranking.tables),
+            "rows": hostile_rows(ranking.rows),
+            "below": hostile_rows(ranking.below),
+            "controls": hostile_rows(ranking.controls),
+            "pairs": tuple(
+                pair._replace(first=new[pair.first], second=new[pair.second], reason=HOSTILE[0])
+                for pair in ranking.pairs
+            ),
         }
     )

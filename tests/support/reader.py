@@ -36,6 +36,16 @@ class Reader:
 
         Select(self.one(selector)).select_by_visible_text(text)
 
-    def column(self, number: int) -> list[float]:
-        cells = self.texts(f"#results-table tbody td:nth-child({number + 1}) .mean")
+    def column(self, number: int, shelf: str = "ranked") -> list[float]:
+        """Return the means of a metric, counted from 1, after the four columns of ranks."""
+        cells = self.texts(f"#results-table tr.{shelf} td:nth-child({number + 5}) .mean")
         return [float(cell) for cell in cells]
+
+    def explainers(self, table: str, shelf: str = "ranked") -> list[str]:
+        """Return the explainers of a table that are ranked, below the line, or controls."""
+        return self.texts(f"{table} tr.{shelf} bdi")
+
+    def toggle_families(self, *places: int) -> None:
+        """Show or hide families of metrics; a click draws the boxes anew."""
+        for place in places:
+            self.all("#metric-families input")[place].click()

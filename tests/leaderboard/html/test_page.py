@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from faithbench.leaderboard.board import Pair, Score
+from faithbench.leaderboard.findings import findings
 from faithbench.leaderboard.html import page
 from faithbench.leaderboard.html.page import board_data, table_data
-from faithbench.metrics.registry import METRICS
-from tests.support.boards import small_board
+from faithbench.metrics.registry import ASPECTS, METRICS
+from tests.support.boards import empty_board, real_board, small_board
 from tests.support.hostile_board import HOSTILE, hostile_board, without_turning_marks
 
 
@@ -32,6 +33,7 @@ def test_scores_are_in_the_order_of_the_explainers() -> None:
         assert score.mean is not None and abs(short[0] - score.mean) < 1e-5
         assert short[3:6] == [197, 3, score.letters]
         assert short[6] == (2 if score.best else 1 if score.tie else 0)
+        assert score.skill is not None and abs(short[7] - score.skill) < 1e-5
     assert column["better"] == 1 and column["summary"] == METRICS["tau_loo"].summary
 
 
@@ -49,12 +51,14 @@ def test_directions_and_versions_of_a_metric_are_kept() -> None:
 def test_an_explainer_may_lack_a_score_or_its_value() -> None:
     table = small_board().tables[0]
     column = table.columns[0]
-    empty = Score(mean=None, ci95=None, n=0, skipped=9, letters="", best=False, tie=False)
+    empty = Score(
+        mean=None, ci95=None, n=0, skipped=9, letters="", best=False, tie=False, skill=None
+    )
     (first, second, *rest) = (row.label for row in table.entrants)
     scores = {second: empty, **{label: column.cells[label] for label in rest}}
     changed = column.model_copy(update={"cells": scores})
     short = table_data(table.model_copy(update={"columns": (changed,)}))["columns"][0]["cells"]
-    assert short[0] is None and short[1] == [None, None, None, 0, 9, "", 0]
+    assert short[0] is None and short[1] == [None, None, None, 0, 9, "", 0, None]
     assert first not in scores
 
 
@@ -96,17 +100,57 @@ def test_scores_are_hundredths_and_rationales_places() -> None:
     assert data["rationale"] == [0, 2] and data["right"] is True
 
 
-def test_overview_ranks_best_first_with_groups_as_places() -> None:
-    board = small_board()
+def test_rows_of_a_table_have_their_standing_place_and_ranks() -> None:
+    table = real_board().tables[0]
+    data = table_data(table)
+    assert [row["standing"] for row in data["entrants"]] == ["ranked"] * 5 + ["below", "control"]
+    for row, short in zip(table.entrants, data["entrants"], strict=True):
+        assert short["place"] == row.place
+        assert short["aspects"] == [row.aspects.get(aspect) for aspect in ASPECTS]
+    ranked = {c["aspect"]: c["metric"] for c in data["columns"] if c["aspect"] is not None}
+    assert [ASPECTS[aspect] for aspect in sorted(ranked)] == list(ASPECTS)
+    assert ranked[0] == "aopc" and ranked[2] == "delta_log_odds_neg"
+    by_name = {column["metric"]: column for column in data["columns"]}
+    assert by_name["aopc"]["power"] == [0.07, 0.6] and by_name["seconds"]["power"] is None
+
+
+def test_the_ranking_tells_tables_by_their_places() -> None:
+    board = real_board()
     data = board_data(board)
-    ranking, source = data["rankings"][1], board.rankings[1]
-    ranks = [line[1] for line in ranking["lines"]]
-    assert ranks == sorted(source.mean_ranks.values()) and len(ranks) == 7
-    names = [line[0] for line in ranking["lines"]]
-    assert [tuple(names[i : j + 1]) for i, j in ranking["groups"]] == list(source.groups)
-    assert ranking["cd"] == 6.2 and ranking["p"] == 3.2e-9
+    ranking, source = data["ranking"], board.ranking
+    assert source is not None
+    assert [board.tables[i].id for i in ranking["tables"]] == ["agnews", "semeval", "sst2"]
+    assert [row["label"] for row in ranking["rows"]] == [row.label for row in source.rows]
+    assert [row["rank"] for row in ranking["rows"]] == sorted(
+        row["rank"] for row in ranking["rows"]
+    )
+    assert len(ranking["rows"]) == 5 and len(ranking["below"]) == 1
+    assert [row["label"] for row in ranking["controls"]] == ["random"]
+    last, told = source.rows[-1], ranking["rows"][-1]
+    assert [board.tables[i].id for i in told["worseOn"]] == list(last.worse_on)
+    assert told["tables"] == 3 and told["skill"] == pytest.approx(last.skill, abs=1e-4)
+    assert data["findings"] == findings(board) and len(data["findings"]) >= 5
     assert [line[3] for line in data["pareto"]] == [int(p.front) for p in board.pareto]
     assert json.loads(json.dumps(data, allow_nan=False))["records"] == 21
+
+
+def test_operators_are_pairs_of_places() -> None:
+    board = real_board()
+    (pair,) = board_data(board)["operators"]
+    assert [board.tables[i].id for i in pair["tables"]] == ["sst2", "sst2-delete"]
+    assert pair["operators"] == ("mask", "delete") and pair["shared"] == 5
+    assert pair["kendall"] == 1.0
+
+
+def test_the_page_opens_on_sst2_or_the_first_real_table() -> None:
+    board = real_board()
+    opens = board_data(board)["opens"]
+    assert board.tables[opens].id == "sst2"  # the last, and not the one erased by deletion
+    small = small_board()  # its sst2 is bundled
+    assert small.tables[board_data(small)["opens"]].id == "agnews"
+    bundled = small.model_copy(update={"tables": small.tables[:1], "ranking": None})
+    assert board_data(bundled)["opens"] == 0
+    assert board_data(empty_board())["opens"] == 0 and board_data(empty_board())["ranking"] is None
 
 
 LIBRARY = "window.vegaEmbed = null;"

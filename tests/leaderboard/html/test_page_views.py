@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import browser
-from tests.support.boards import small_board
+from tests.support.boards import full_board, small_board
 from tests.support.hostile_board import HOSTILE
 from tests.support.reader import Reader
 
@@ -92,13 +93,13 @@ def _check_shades(card: Any, hundredths: list[float]) -> None:
             assert abs(shade - abs(value) / 10) < 0.61
 
 
-@pytest.mark.parametrize("section", ["ranking", "curves", "cost"])
-def test_charts_are_drawn_and_told(small: Reader, section: str) -> None:
+@pytest.mark.parametrize(("section", "count"), [("curves", 7), ("cost", 6)])
+def test_charts_are_drawn_and_told(small: Reader, section: str, count: int) -> None:
     small.open(section, "agnews")
     small.wait("document.querySelector('.chart svg') !== null")
     chart = small.one(".chart")
-    assert chart.get_attribute("role") == "img" and "7 explainers" in chart.get_attribute(
-        "aria-label"
+    assert chart.get_attribute("role") == "img" and (
+        f" {count} explainers" in chart.get_attribute("aria-label")
     )
     small.one(f"#section-{section} .chart + details summary").click()
     assert len(small.all(f"#section-{section} .chart + details tbody tr")) >= 1
@@ -121,6 +122,7 @@ def test_cost_front_of_a_table(small: Reader) -> None:
     table = small_board().tables[1]
     aopc = {label: score.mean or 0.0 for label, score in table.columns[0].cells.items()}
     cost = {row.label: row.forward_equivalents for row in table.entrants}
+    del aopc["random"]  # a control
     front = {a for a in aopc if not any(aopc[b] >= aopc[a] and cost[b] <= cost[a]
                                         for b in aopc if b != a)}  # fmt: skip
     small.one("#cost-body details summary").click()
@@ -128,16 +130,26 @@ def test_cost_front_of_a_table(small: Reader) -> None:
     assert {row[0] for row in rows if row[-1] == "yes"} == front
 
 
-def test_ranking_shows_ranks_intervals_and_ties(small: Reader) -> None:
-    ranking = small_board().rankings[1]
-    small.open("ranking")
-    small.choose("#ranked", "faithfulness")
-    rows = small.texts("#ranking-body .beside > div:first-child tbody tr")
-    label, rank = min(ranking.mean_ranks.items(), key=lambda item: item[1])
-    low, high = ranking.ci95[label] or (0, 0)
-    assert rows[0].startswith(label) and len(rows) == 7
-    assert f"{rank:.2f} {low:.2f} to {high:.2f} a" in rows[0]
-    assert "critical difference 6.20" in small.one("#ranking-body").text
+@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("by", ["the rank over all tables", "AOPC on agnews"])
+def test_every_label_of_the_cost_chart_is_visible(full: Reader, by: str, width: int) -> None:
+    browser.resize(full.driver, width)
+    full.open("cost", "agnews")
+    full.choose("#cost-by", by)
+    labels = {row.label for row in full_board().tables[1].entrants}
+    script = """
+        return [...document.querySelectorAll('.chart .mark-text.role-mark text')].map((text) => {
+          const box = text.getBoundingClientRect();
+          return [text.textContent, box.left, box.right, box.top, box.bottom];
+        })"""
+    full.wait(f"document.querySelectorAll('.mark-text.role-mark text').length === {len(labels)}")
+    boxes = full.driver.execute_script(script)
+    assert {name for name, *_ in boxes} == labels
+    assert all(left >= 0 and right <= width for _, left, right, _, _ in boxes)
+    for (one, *a), (two, *b) in combinations(boxes, 2):
+        # Fonts have room above and below their letters.
+        apart = a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] + 3 or b[3] <= a[2] + 3
+        assert apart, f"{one} hides {two}"
 
 
 def test_dark_and_light(small: Reader) -> None:
@@ -155,12 +167,21 @@ def test_dark_and_light(small: Reader) -> None:
 @pytest.mark.parametrize(
     "section", ["ranking", "results", "curves", "cost", "tests", "examples", "guide"]
 )
-def test_a_phone_scrolls_down_only(small: Reader, section: str) -> None:
-    browser.resize(small.driver, 375, 812)
-    small.open(section, "agnews")
-    if section in ("ranking", "curves", "cost"):
-        small.wait("document.querySelector('.chart svg') !== null")
-    assert small.driver.execute_script("return document.documentElement.scrollWidth") <= 375
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_page_scrolls_down_only(full: Reader, section: str, width: int) -> None:
+    browser.resize(full.driver, width, 844)
+    full.open(section, "agnews")
+    if section in ("curves", "cost"):
+        full.wait("document.querySelector('.chart svg') !== null")
+    if section == "results":
+        full.toggle_families(1, 2, 3)  # all metrics there are
+    assert full.driver.execute_script("return document.documentElement.scrollWidth") <= width
+    # What is wider scrolls in a box of its own.
+    wider = """
+        return [...document.querySelectorAll('main *')].filter((one) =>
+          one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('.scroll, nav')).length
+        """
+    assert full.driver.execute_script(wider) == 0
 
 
 def test_every_control_has_a_name(small: Reader) -> None:
@@ -179,7 +200,7 @@ def test_hostile_text_is_shown_and_does_nothing(chromium: Any, pages: dict[str, 
     browser.requests(chromium)
     for section in ("ranking", "results", "curves", "cost", "tests", "examples", "guide"):
         reader.open(section)
-        if section in ("ranking", "curves", "cost"):
+        if section in ("curves", "cost"):
             reader.wait("document.querySelector('.chart svg') !== null")
         assert reader.all("img, iframe, object, svg[onload], main script") == []
         assert reader.driver.execute_script("return document.scripts.length") == 6

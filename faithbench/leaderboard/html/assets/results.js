@@ -146,7 +146,10 @@ function sortedRows(table, sorted) {
 function resultsTable(table, columns) {
   const sorted = columns.find((column) => column.metric === results.sort);
   if (!sorted && results.sort) results.sort = null;
-  const aspects = board.aspects.map((_, aspect) => aspect).filter((aspect) => rankedBy(table, aspect));
+  // A phone has no room for more than the place.
+  const aspects = board.aspects
+    .map((_, aspect) => aspect)
+    .filter((aspect) => innerWidth >= 640 && rankedBy(table, aspect));
   const rows = sortedRows(table, sorted);
   const spans = [{ family: "rank", count: 1 + aspects.length }];
   for (const column of columns) {
