@@ -156,10 +156,12 @@ function drawnLines(points, controls, scales, width, height) {
     .sort(([one], [two]) => one - two);
   return [
     ...controls.map(({ value }) => scales.y(value, height)).map((y) => box(0, y, width, y)),
-    ...front.slice(1).flatMap(([x, y], step) => [
-      box(front[step][0], front[step][1], x, front[step][1]),
-      box(x, front[step][1], x, y),
-    ]),
+    ...front
+      .slice(1)
+      .flatMap(([x, y], step) => [
+        box(front[step][0], front[step][1], x, front[step][1]),
+        box(x, front[step][1], x, y),
+      ]),
   ];
 }
 
@@ -188,7 +190,10 @@ function costSpec(points, front, controls, title, lowerIsBetter, room) {
     type: "quantitative",
     scale: { type: "symlog", constant: 1, domain: scales.costs, nice: false },
     axis: {
-      title: innerWidth < 640 ? "forward passes per example" : "forward passes per example (a backward pass counts as two)",
+      title:
+        innerWidth < 640
+          ? "forward passes per example"
+          : "forward passes per example (a backward pass counts as two)",
       values: [0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000],
       format: "~s",
     },

@@ -53,7 +53,8 @@ addEventListener("hashchange", () => {
 let width = innerWidth;
 addEventListener("resize", () => {
   // Labels of the cost chart are placed for one width.
-  if (width < 640 !== innerWidth < 640 || (state.section === "cost" && width !== innerWidth)) redraw();
+  if (width < 640 !== innerWidth < 640 || (state.section === "cost" && width !== innerWidth))
+    redraw();
   width = innerWidth;
 });
 

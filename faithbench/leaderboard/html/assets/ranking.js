@@ -2,9 +2,21 @@
 
 // What stands beside the rank: field, heading, what it means.
 const BESIDE = [
-  ["skill", "AOPC skill", "Mean over tables of (AOPC - random) / (best - random): 0 is random, 1 the best of a table"],
-  ["stability", "stability", "Mean skill over tables of the overlap with explanations of similar texts; only of explainers above the line"],
-  ["plausibility", "plausibility", "Mean skill over tables of the agreement with words that people marked"],
+  [
+    "skill",
+    "AOPC skill",
+    "Mean over tables of (AOPC - random) / (best - random): 0 is random, 1 the best of a table",
+  ],
+  [
+    "stability",
+    "stability",
+    "Mean skill over tables of the overlap with explanations of similar texts; only of explainers above the line",
+  ],
+  [
+    "plausibility",
+    "plausibility",
+    "Mean skill over tables of the agreement with words that people marked",
+  ],
   ["cost", "cost", "Mean forward passes per example; a backward pass counts as two"],
 ];
 
@@ -42,14 +54,27 @@ function rankingTable(ranking) {
   const below = ranking.below.filter((row) => wanted(row.label));
   const heads = [
     ["family", "text family-column", "Family of the explainer"],
-    ["rank", "text", "1 plus, for each other explainer, the share of comparisons that it wins; with a 95% interval over tables"],
+    [
+      "rank",
+      "text",
+      "1 plus, for each other explainer, the share of comparisons that it wins; with a 95% interval over tables",
+    ],
     ["tables", "number", "Number of tables that the explainer was measured on"],
-    ["against the first", "text", "Significantly worse than the first by AOPC on how many of its tables"],
+    [
+      "against the first",
+      "text",
+      "Significantly worse than the first by AOPC on how many of its tables",
+    ],
     ...BESIDE.map(([, head, title]) => [head, "number", title]),
   ];
   return make(
     "div",
-    { class: "scroll whole-height", tabindex: "0", role: "region", "aria-label": "Ranking, scrolls" },
+    {
+      class: "scroll whole-height",
+      tabindex: "0",
+      role: "region",
+      "aria-label": "Ranking, scrolls",
+    },
     make(
       "table",
       { class: "data", id: "ranking-table" },
@@ -60,16 +85,27 @@ function rankingTable(ranking) {
           "tr",
           {},
           make("th", { scope: "col" }, "explainer"),
-          heads.map(([head, kind, title]) => make("th", { scope: "col", class: kind, title }, head)),
+          heads.map(([head, kind, title]) =>
+            make("th", { scope: "col", class: kind, title }, head),
+          ),
         ),
       ),
-      make("tbody", {}, lines.map(([, , line]) => line)),
+      make(
+        "tbody",
+        {},
+        lines.map(([, , line]) => line),
+      ),
       below.length
         ? make(
             "tbody",
             { class: "under-line" },
-            shelfRow("not better than random by AOPC on most of their tables: not ranked", heads.length + 1),
-            below.map((row) => rankRow(row, "below", "", make("td", { class: "text muted" }, "–"), "")),
+            shelfRow(
+              "not better than random by AOPC on most of their tables: not ranked",
+              heads.length + 1,
+            ),
+            below.map((row) =>
+              rankRow(row, "below", "", make("td", { class: "text muted" }, "–"), ""),
+            ),
           )
         : null,
     ),
@@ -78,7 +114,11 @@ function rankingTable(ranking) {
 
 // A line across a table that says what stands under it.
 const shelfRow = (text, columns) =>
-  make("tr", { class: "shelf" }, make("th", { scope: "rowgroup", colspan: columns }, make("span", {}, text)));
+  make(
+    "tr",
+    { class: "shelf" },
+    make("th", { scope: "rowgroup", colspan: columns }, make("span", {}, text)),
+  );
 
 function rankedRow(row, scale) {
   return rankRow(row, "ranked", String(row.place), rankCell(row, scale), standing(row));
@@ -95,14 +135,13 @@ function rankRow(row, kind, place, rank, told) {
     make(
       "th",
       { scope: "row" },
-      make(
-        "span",
-        { class: "placed" },
-        make("span", { class: "place" }, place),
-        name(row.label),
-      ),
+      make("span", { class: "placed" }, make("span", { class: "place" }, place), name(row.label)),
     ),
-    make("td", { class: "text family-column muted small" }, kind === "control" ? "" : (familyOf.get(row.label) ?? "")),
+    make(
+      "td",
+      { class: "text family-column muted small" },
+      kind === "control" ? "" : (familyOf.get(row.label) ?? ""),
+    ),
     rank,
     make("td", {}, String(row.tables)),
     make("td", { class: "text" }, told),
@@ -118,13 +157,25 @@ function besideCell(row, field) {
 }
 
 function standing(row) {
-  const over = row.adjusted === null ? "" : `; over tables p = ${probability(row.adjusted)} after Holm`;
+  const over =
+    row.adjusted === null ? "" : `; over tables p = ${probability(row.adjusted)} after Holm`;
   const on = row.worseOn.map((place) => board.tables[place].id).join(", ");
   if (row.place === 1) return make("span", { class: "mark first-mark" }, "first");
   if (row.tied)
-    return make("span", { class: "mark", title: `${on ? `worse on ${on}` : "significantly worse on no table"}${over}` }, "tied with the first");
+    return make(
+      "span",
+      {
+        class: "mark",
+        title: `${on ? `worse on ${on}` : "significantly worse on no table"}${over}`,
+      },
+      "tied with the first",
+    );
   const worse = `worse on ${row.worseOn.length} of ${row.tables} ${row.tables === 1 ? "table" : "tables"}`;
-  return make("span", { class: "muted", title: `significantly worse on ${on || "no table alone"}${over}` }, worse);
+  return make(
+    "span",
+    { class: "muted", title: `significantly worse on ${on || "no table alone"}${over}` },
+    worse,
+  );
 }
 
 // Ranks as a share of the track from the first rank to the last.
@@ -149,7 +200,10 @@ function rankCell(row, scale) {
   const interval = low === null ? "one table" : `${low.toFixed(1)} to ${high.toFixed(1)}`;
   return make(
     "td",
-    { class: "text rank-cell", title: low === null ? "in fewer than two tables: no interval" : `95% interval ${interval}` },
+    {
+      class: "text rank-cell",
+      title: low === null ? "in fewer than two tables: no interval" : `95% interval ${interval}`,
+    },
     make("span", { class: "rank" }, row.rank.toFixed(2)),
     track,
     make("span", { class: "half interval" }, interval),

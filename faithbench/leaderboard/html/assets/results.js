@@ -217,7 +217,13 @@ function resultsTable(table, columns) {
         if (!here.length) return null;
         return make(
           "tbody",
-          { class: title ? (isControl(table.entrants[here[0]]) ? "controls-shelf" : "under-line") : null },
+          {
+            class: title
+              ? isControl(table.entrants[here[0]])
+                ? "controls-shelf"
+                : "under-line"
+              : null,
+          },
           title ? shelfRow(title, width) : null,
           here.map((place) =>
             make(

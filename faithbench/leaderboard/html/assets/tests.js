@@ -32,13 +32,18 @@ function drawTests() {
     return;
   }
   // Best first, but controls and those below the line last, as in the results.
-  const shelf = (place) => SHELVES.findIndex(([, stands]) => stands(table.entrants[place].standing));
+  const shelf = (place) =>
+    SHELVES.findIndex(([, stands]) => stands(table.entrants[place].standing));
   const order = visible(table).sort(betterFirst(column));
   order.sort((one, two) => shelf(one) - shelf(two));
   replace(
     byId("tests-body"),
     testsLegend(column),
-    make("p", { class: "small", id: "test-told", role: "status" }, "A click on a cell tells its test."),
+    make(
+      "p",
+      { class: "small", id: "test-told", role: "status" },
+      "A click on a cell tells its test.",
+    ),
     matrix(table, column, order),
   );
 }
@@ -72,7 +77,8 @@ function testsLegend(column) {
   );
 }
 
-const effectSign = (column) => (column.better ? "+ if the row is better" : "+ if the row is higher");
+const effectSign = (column) =>
+  column.better ? "+ if the row is better" : "+ if the row is higher";
 
 // Where the test of two explainers stands in the lists of all pairs.
 function pairPlace(one, two, count) {
