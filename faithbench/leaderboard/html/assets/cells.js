@@ -76,7 +76,7 @@ function powerCell(column, first) {
     "td",
     { class: edge, title: `${share} of the pairs of explainers above the line differ by more` },
     short(detectable),
-    make("span", { class: "letters" }, `${share} of pairs`),
+    make("span", { class: "pairs" }, `${share} of pairs`),
   );
 }
 

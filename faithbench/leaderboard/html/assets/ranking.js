@@ -10,12 +10,12 @@ const BESIDE = [
   [
     "stability",
     "stability",
-    "Mean skill over tables of the overlap with explanations of similar texts; only of explainers above the line",
+    "Mean over tables of the overlap with explanations of similar texts, above what chance gives; of explainers above the line",
   ],
   [
     "plausibility",
     "plausibility",
-    "Mean skill over tables of the agreement with words that people marked",
+    "Mean skill over tables of the agreement with words that people marked: 0 is random",
   ],
   ["cost", "cost", "Mean forward passes per example; a backward pass counts as two"],
 ];
@@ -151,6 +151,7 @@ function rankRow(row, kind, place, rank, told) {
 
 function besideCell(row, field) {
   if (field === "cost") return make("td", {}, short(row.cost));
+  if (field === "stability") return make("td", {}, decimal(row.stability));
   const made = make("td", { class: "cell" }, decimal(row[field], 2));
   made.style.setProperty("--fill", `${100 * Math.min(1, Math.max(0, row[field] ?? 0))}%`);
   return made;
@@ -226,7 +227,7 @@ function rankingLegend(ranking) {
       make(
         "p",
         { class: "small wide" },
-        `Tied with the first is who is significantly worse neither over tables (signed ranks${ranking.leastP === null ? "" : `; ${ranking.tables.length} tables allow no p after Holm below ${probability(ranking.leastP)}`}) nor, by AOPC, on half of its own. Controls do not look at the model: they are drawn as dashed lines where they would stand, and have no place. The columns on the right are no part of the rank; stability and plausibility are skills too, 0 for random and 1 for the best.`,
+        `Tied with the first is who is significantly worse neither over tables (signed ranks${ranking.leastP === null ? "" : `; ${ranking.tables.length} tables allow no p after Holm below ${probability(ranking.leastP)}`}) nor, by AOPC, on half of its own. Controls do not look at the model: they are drawn as dashed lines where they would stand, and have no place. The columns on the right are no part of the rank: plausibility is a skill too, 0 for random and 1 for the best; stability is the overlap with explanations of similar texts above what chance gives.`,
       ),
     ),
   ];
