@@ -25,7 +25,8 @@ class HeadTest:
     """One table: the AOPC of each form, and the test of the paper's heads against random ones.
 
     `effect` is positive where the paper's heads are better; `adjusted` is p after Holm over tables.
-    `detectable` is the smallest difference that the table can show.
+    `detectable` is the smallest difference that the table can show, and `draws` the number of
+    random masks for every text.
     """
 
     table: str
@@ -35,6 +36,7 @@ class HeadTest:
     effect: float
     adjusted: float | None
     detectable: float | None
+    draws: int
 
     @property
     def verdict(self) -> str:
@@ -69,6 +71,7 @@ def _head_test(table: Table) -> HeadTest | None:
         effect=0.0 if pair is None else sign * pair.effect,
         adjusted=None,
         detectable=None if column.power is None else column.power.detectable,
+        draws=next(len(row.seeds) for row in table.entrants if row.label == random),
     )
 
 
@@ -104,18 +107,19 @@ def _page_lines(tests: Sequence[HeadTest]) -> Iterator[str]:
         "Mask-LRP (Song et al. 2023) lets relevance pass only those attention heads that follow a "
         "syntactic relation or a fixed position, and claims that this makes explanations more "
         "faithful than other heads would. Here is the test of that claim: the paper's heads "
-        "against as many heads drawn at random (five draws for every text, their mean), paired by "
-        "text, by AOPC.\n"
+        "against as many heads drawn at random for every text (the mean of so many draws), paired "
+        "by text, by AOPC.\n"
     )
     yield f"{summary(tests)}\n"
     headers = ["table", *(f"{form} ↑" for form in FORMS)]
-    headers += ["effect", "p", "p after Holm", "the claim"]
+    headers += ["draws", "shows from", "effect", "p", "p after Holm", "the claim"]
     yield grid([_cells(test) for test in tests], headers) + "\n"
     yield (
         "*paper*: thresholds .1 and .8; *released code*: the same with the published code's rules; "
         "*calibrated*: the strictest mask that is not worse than none on dev texts, all heads if "
         "there is none (`faithbench heads` prints the whole grid); *no mask*: `lrp-rollout`. "
-        "Effect: rank-biserial, + where the paper's heads are better. p: Wilcoxon signed-rank, "
+        "Shows from: the smallest difference "
+        "that the table's examples show. Effect: rank-biserial, + where the paper's heads are better. p: Wilcoxon signed-rank, "
         "Holm-Bonferroni over the tables.\n"
     )
     yield "[Overview](README.md)"
@@ -138,6 +142,8 @@ def _cells(test: HeadTest) -> list[str]:
     return [
         f"[{markdown(test.table)}](tasks/{test.table}.md)",
         *(_mean_text(test.aopc.get(form), best) for form in FORMS),
+        str(test.draws),
+        number(test.detectable),
         f"{test.effect:+.2f}",
         "-" if test.p is None else f"{test.p:.2g}",
         "-" if test.adjusted is None else f"{test.adjusted:.2g}",
