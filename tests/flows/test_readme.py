@@ -22,6 +22,18 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.S)
 
 
+def test_the_findings_and_the_ranking_are_those_of_the_board() -> None:
+    board = (ROOT / "leaderboard" / "README.md").read_text(encoding="utf-8")
+    section = board.split("## Faithfulness\n")[1].split("\nRank: ")[0]
+    lines = [line for line in section.splitlines() if line]
+    assert len(lines) > 10, "the board has findings and a ranking"
+    missing = [line for line in lines if line not in README.splitlines()]
+    assert not missing, "copy the first section of leaderboard/README.md"
+    heads = (ROOT / "leaderboard" / "heads.md").read_text(encoding="utf-8")
+    (summary,) = [line for line in heads.splitlines() if line.startswith("Of ")]
+    assert " ".join(summary.split()) in " ".join(README.split())
+
+
 def test_the_plugin_is_short_and_keeps_the_rules(tmp_path: Path) -> None:
     code = blocks("python")[0]
     assert len(code.splitlines()) < 25

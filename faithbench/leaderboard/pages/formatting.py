@@ -81,9 +81,12 @@ def bold(text: str, score: Score) -> str:
     return f"**{text}**" if (score.best or score.tie) and score.mean is not None else text
 
 
-def grid(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
-    """Lay out a table of markdown, numbers to the right; its texts are escaped already."""
-    rule = ["---", *("---:" for _ in headers[1:])]
+def grid(rows: Sequence[Sequence[str]], headers: Sequence[str], names: int = 1) -> str:
+    """Lay out a table of markdown; its texts are escaped already.
+
+    The first columns, as many as `names`, are aligned to the left, and numbers to the right.
+    """
+    rule = [*("---" for _ in headers[:names]), *("---:" for _ in headers[names:])]
     return "\n".join(f"| {' | '.join(texts)} |" for texts in (headers, rule, *rows))
 
 

@@ -118,8 +118,8 @@ def _page_lines(tests: Sequence[HeadTest]) -> Iterator[str]:
         "*paper*: thresholds .1 and .8; *released code*: the same with the published code's rules; "
         "*calibrated*: the strictest mask that is not worse than none on dev texts, all heads if "
         "there is none (`faithbench heads` prints the whole grid); *no mask*: `lrp-rollout`. "
-        "Shows from: the smallest difference "
-        "that the table's examples show. Effect: rank-biserial, + where the paper's heads are better. p: Wilcoxon signed-rank, "
+        "Shows from: the smallest difference that the table's examples show. Effect: "
+        "rank-biserial, + where the paper's heads are better. p: Wilcoxon signed-rank, "
         "Holm-Bonferroni over the tables.\n"
     )
     yield "[Overview](README.md)"

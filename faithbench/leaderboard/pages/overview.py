@@ -74,7 +74,7 @@ def _ranking_section(board: Board, ranking: Ranking) -> Iterator[str]:
         yield "These are **bundled** samples: they show that it works, and rank nobody.\n"
     headers = ["", "explainer", "rank", "tables", "against the first"]
     headers += ["AOPC skill", "stability", "plausibility", "cost"]
-    yield grid(list(_ranking_rows(ranking)), headers) + "\n"
+    yield grid(list(_ranking_rows(ranking)), headers, names=2) + "\n"
     yield (
         "Rank: every two explainers are compared on the tables that they share, by each aspect of "
         "faithfulness once (AOPC, sufficiency, sign); the rank is 1 plus the share of comparisons "
@@ -179,7 +179,8 @@ def short_grid(table: Table, marked: Collection[str] = ()) -> str:
         ]
         for label in shelved(table, labels_in(columns))
     ]
-    return grid(rows, ["", "explainer", *(markdown(heading(column)) for column in columns)])
+    headers = ["", "explainer", *(markdown(heading(column)) for column in columns)]
+    return grid(rows, headers, names=2)
 
 
 def _place_text(table: Table, label: str) -> str:

@@ -90,7 +90,7 @@ def _place_grid(table: Table) -> str:
     ]
     titles = [markdown(column.title) for column in columns.values()]
     headers = ["", "explainer", *(f"{title} rank" for title in titles)]
-    return grid(rows, [*headers, *(f"{title} skill" for title in titles)])
+    return grid(rows, [*headers, *(f"{title} skill" for title in titles)], names=2)
 
 
 def _skill_text(column: Column, label: str) -> str:
