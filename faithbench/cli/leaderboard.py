@@ -150,9 +150,9 @@ def complete_leaderboard(
     results: Results = Path("results/complete"),
     records: Records = Path("leaderboard/records"),
 ) -> None:
-    """Compute again what published records lack of stability and plausibility.
+    """Add metrics of words and scores that published records lack.
 
-    These metrics read words and scores. Explainers run again on the same examples, and only
+    These are stability and plausibility. Explainers run again on the same examples, and only
     records that still explain alike are completed. What was stopped continues where it was.
     """
     from faithbench.cli.display import progress_on

@@ -22,7 +22,14 @@ from faithbench.leaderboard.standings import (
     skills_of,
     standings_of,
 )
-from faithbench.metrics.registry import FAMILIES, METRICS, Family, needs_encoder, title_of
+from faithbench.metrics.registry import (
+    FAMILIES,
+    METRICS,
+    Family,
+    is_outdated,
+    needs_encoder,
+    title_of,
+)
 from faithbench.records.schema import Record
 from faithbench.stats.summaries import Summary, summaries
 from faithbench.stats.tournament import Tournament, tournament
@@ -196,7 +203,7 @@ def _column(
     # thousand pairs; to check them again would take about a second.
     return Column.model_construct(
         metric=key,
-        title=title_of(variant.name) + key.removeprefix(variant.name),
+        title=_title(variant, key),
         family=variant.family,
         higher_is_better=variant.higher_is_better,
         version=variant.version,
@@ -207,6 +214,13 @@ def _column(
         pairs=_pairs(result),
         power=power_of(values, result, above),
     )
+
+
+def _title(variant: Variant, key: str) -> str:
+    """Return what tables call a column; one of a former version says so."""
+    title = title_of(variant.name) + key.removeprefix(variant.name)
+    outdated = key == variant.name and is_outdated(variant.name, variant.version)
+    return f"{title} (version {variant.version})" if outdated else title
 
 
 def _ordered(

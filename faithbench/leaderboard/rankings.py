@@ -29,7 +29,7 @@ from faithbench.leaderboard.board import (
     Table,
 )
 from faithbench.leaderboard.standings import GATE, is_above, rank_value, ranked_columns
-from faithbench.metrics.registry import Family, is_headline
+from faithbench.metrics.registry import Family, is_headline, is_outdated
 from faithbench.stats.pairwise import ALPHA, holm
 from faithbench.stats.ranks import RankTest, rank_test
 from faithbench.stats.signed_rank import signed_rank
@@ -310,10 +310,13 @@ def _row_of(table: Table, label: str) -> BoardRow | None:
 def _headline_of(family: Family) -> Callable[[Column], bool]:
     """Find the column that stands for a family: its first headline that people, not proxies, set.
 
-    Of several versions of a metric none is taken: their values are not comparable over tables.
+    Only the current version of a metric is taken: values of others are not comparable over tables.
     """
     return lambda column: (
-        column.family == family and is_headline(column.metric) and not column.proxy
+        column.family == family
+        and is_headline(column.metric)
+        and not is_outdated(column.metric, column.version)
+        and not column.proxy
     )
 
 

@@ -500,6 +500,11 @@ def needs_encoder(name: str) -> bool:
     return isinstance(made, TableMetric) and made.needs_encoder
 
 
+def is_outdated(name: str, version: int) -> bool:
+    """Return whether values were computed by a former version of a metric."""
+    return name in METRICS and version < METRICS[name].version
+
+
 def is_headline(name: str) -> bool:
     """Return whether short tables show a metric."""
     return name in METRICS and METRICS[name].headline

@@ -75,11 +75,11 @@ def test_better_and_worse_follow_the_direction(outcome: Build) -> None:
     assert said(one, other) == [
         "random",
         "better: aopc (p = 0.031, effect +1.00)",
-        "worse: lodds (p = 0.031, effect +1.00)",
+        "worse: lodds (p = 0.031, effect -1.00)",
     ]
     assert said(other, one) == [
         "attention",
-        "better: lodds (p = 0.031, effect -1.00)",
+        "better: lodds (p = 0.031, effect +1.00)",
         "worse: aopc (p = 0.031, effect -1.00)",
     ]
 

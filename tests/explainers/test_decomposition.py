@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Batch
+from faithbench.core.types import Batch, Encoding, Example
 from faithbench.explainers import decomposition
 from faithbench.explainers.decomposition import (
     Alti,
@@ -91,8 +91,18 @@ def golden_batch(architecture: str, name: str) -> Batch:
         torch.tensor(stored()[f"{architecture}/{name}/{key}"][None].astype(np.int64))
         for key in ("input_ids", "token_type_ids", "attention_mask")
     )
-    nothing: Any = (None,)
-    return Batch(nothing, ids, types, attention, attention.bool(), torch.tensor([0]), (0,))
+    real = attention[0].bool().numpy()
+    encoding = Encoding(
+        example=Example(name, "", 0),
+        ids=ids[0].numpy()[real],
+        types=types[0].numpy()[real],
+        erasable=np.ones(real.sum(), dtype=bool),
+        words=np.zeros(real.sum(), dtype=np.int64),
+        spans=(),
+        word_spans=(),
+        truncated=0,
+    )
+    return Batch((encoding,), ids, types, attention, attention.bool(), torch.tensor([0]), (0,))
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "distilbert"])

@@ -105,3 +105,10 @@ def test_a_family_that_a_board_does_not_know_is_refused(tmp_path: Path) -> None:
         "record records/lime-11111111.json says that metric 'aopc' is of family 'beauty', not one "
         "of faithfulness, stability, plausibility, speed; fix the record, or upgrade faithbench"
     )
+
+
+def test_a_column_of_a_former_version_says_so(tmp_path: Path) -> None:
+    store(tmp_path, "lime-11111111", {"iou_lexical": UP}, version=1)
+    assert column_of(table_of(tmp_path), "iou_lexical").title == "iou_lexical (version 1)"
+    store(tmp_path, "lime-11111111", {"iou_lexical": UP}, version=2)
+    assert column_of(table_of(tmp_path), "iou_lexical").title == "iou_lexical"
