@@ -65,7 +65,7 @@ def metric_columns(group: Group) -> tuple[list[Column], dict[str, Standing]]:
     """
     measured = _measured(group)
     gate = _gate_tests(measured, group)
-    standings = standings_of(group, gate, [_ranked_means(m) for m in measured if _is_ranked(m)])
+    standings = standings_of(group, gate, [_filled_means(m) for m in measured if _is_ranked(m)])
     columns = [_column(m, group, standings, gate) for m in measured]
     return columns, standings
 
@@ -105,9 +105,10 @@ def _is_ranked(measured: Measured) -> bool:
     )
 
 
-def _ranked_means(measured: Measured) -> dict[str, float | None]:
+def _filled_means(measured: Measured) -> dict[str, float | None]:
     """Return what each explainer is ranked by in a column: its mean, blanks filled in."""
-    blank = METRICS[measured.variant.name].blank
+    name = measured.variant.name
+    blank = METRICS[name].blank if name in METRICS else None
     return {
         label: filled_mean(mean, n, skipped, blank)
         for label, (mean, _, n, skipped) in measured.summaries.items()
@@ -184,7 +185,11 @@ def _column(
     ).among(above)
     means = {label: own_summaries[label][0] for label in own_summaries}
     skills = skills_of(
-        means, _random_label(group), result.best, _attainable(variant), variant.higher_is_better
+        _filled_means(measured),
+        _random_label(group),
+        result.best,
+        _attainable(variant),
+        variant.higher_is_better,
     )
     scores = {}
     for label in _ordered(result, means, standings):

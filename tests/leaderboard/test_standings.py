@@ -93,7 +93,13 @@ def test_naming_no_token_against_counts_as_nothing_erased(tmp_path: Path) -> Non
     values["odd"] = {
         "aopc": noisy(0.7, 8), "sufficiency": noisy(0.15, 18), "delta_log_odds_neg": noisy(1, 22),
     }  # fmt: skip
-    rows = {row.label: row for row in table_of(tmp_path, values).entrants}
+    values["random"]["delta_log_odds_neg"] = [None] * N
+    table = table_of(tmp_path, values)
+    rows = {row.label: row for row in table.entrants}
+    sign = next(column for column in table.columns if column.aspect == "sign")
+    # Skill counts from nothing erased too: random scores name no token against.
+    assert sign.cells["random"].skill == 0 and sign.cells["oracle"].skill == 1
+    assert sign.cells["odd"].skill == pytest.approx(-1, abs=0.1)
     ranks = {label: row.aspects.get("sign") for label, row in rows.items() if row.aspects}
     # Tokens whose loss helps, none at all, tokens whose loss hurts.
     assert ranks == {"oracle": 1.0, "lime": 2.0, "odd": 3.0}
