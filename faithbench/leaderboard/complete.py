@@ -95,10 +95,13 @@ def due_metrics(record: Record) -> tuple[Metric, ...]:
         and load_task(record.task.name).rationale_unit == "sentences",
         "seeds": len(record.seeds) > 1,
     }
+    every = text_metrics(METRICS.values())
+    # A record without any of them was made without them on purpose: faithfulness alone, say.
+    wanted = any(metric.name in record.metrics for metric in every)
     found = []
-    for metric in text_metrics(METRICS.values()):
+    for metric in every:
         facts = record.metrics.get(metric.name)
-        missing = facts is None and not metric.opt_in and there.get(metric.need, False)
+        missing = facts is None and not metric.opt_in and there.get(metric.need, False) and wanted
         if missing or (facts is not None and facts.version < metric.version):
             found.append(metric)
     return tuple(found)

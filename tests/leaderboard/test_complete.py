@@ -160,6 +160,12 @@ def test_what_a_record_lacks(published: Path) -> None:
     assert due_metrics(alone) == ()
 
 
+def test_a_record_of_faithfulness_alone_lacks_nothing(published: Path) -> None:
+    record = read(next(published.rglob("*.json")))
+    alone = {"aopc": record.metrics["aopc"]}
+    assert due_metrics(record.model_copy(update={"metrics": alone})) == ()
+
+
 def test_names_and_folders_are_checked(aged: Path, tmp_path: Path) -> None:
     with pytest.raises(FaithbenchError, match="no task or folder of records named 'sst3'"):
         complete(aged, "sst3")
