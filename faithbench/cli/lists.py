@@ -47,7 +47,10 @@ def _tasks_table(data: Path | None) -> Table:
     from faithbench.data.task_schema import source_names
     from faithbench.data.tasks import load_task, task_names
 
-    table = Table(title="tasks", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    # The columns fill the 80 characters of a narrow terminal, so there is no space around them.
+    table = Table(
+        title="tasks", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False
+    )
     table.caption = "yes: its test split can be read now; no: not from here; -: there is none"
     for column in ("name", "kind, classes", "train/dev/test", "rationale", *source_names()):
         table.add_column(column, no_wrap=True)

@@ -81,10 +81,14 @@ def _squad(task: Task, table: MappedTable, row: Row, names: Sequence[str]) -> It
 
 
 def _cloze(task: Task, table: MappedTable, row: Row, names: Sequence[str]) -> Iterator[Row]:
-    """Make one row of each sentence that holds a candidate: is the filler in it, and where?"""
+    """Make one row of each sentence that holds a candidate: is the filler in it, and where?
+
+    The sentences are a list, or the lines of one text.
+    """
     candidates = [_word(option) for option in row["options"]]
     filler = _word(row["answers"])
-    for index, sentence in enumerate(row["text"]):
+    text = row["text"]
+    for index, sentence in enumerate(text.split("\n") if isinstance(text, str) else text):
         if not any(pattern.search(sentence) for pattern in candidates):
             continue
         spans = [list(match.span()) for match in filler.finditer(sentence)]
@@ -98,11 +102,27 @@ def _cloze(task: Task, table: MappedTable, row: Row, names: Sequence[str]) -> It
 
 
 def _word(words: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w){re.escape(words)}(?!\w)")
+    # Cloze sets are tokenised: what stands between spaces is one word, hyphens included.
+    return re.compile(rf"(?<!\S){re.escape(words)}(?!\S)")
+
+
+def _typed(task: Task, table: MappedTable, row: Row, names: Sequence[str]) -> Iterator[Row]:
+    """Read whether one of the wanted types is there, and where spans of those types are."""
+    types, marks = row["label"], row.get("rationale") or []
+    spans: list[list[int]] = []
+    for start, end in sorted([start, end] for start, end, kind in marks if kind in table.values):
+        # Several events may share a trigger, or a part of one: examples want spans apart.
+        if spans and start < spans[-1][1]:
+            spans[-1] = [spans[-1][0], max(end, spans[-1][1])]
+        else:
+            spans.append([start, end])
+    present = any(kind in table.values for kind in types)
+    yield row | {"label": int(present), "rationale": spans or None}
 
 
 _LAYOUTS: dict[str, Callable[[Task, MappedTable, Row, Sequence[str]], Iterator[Row]]] = {
     "plain": _plain,
     "squad": _squad,
     "cloze": _cloze,
+    "typed": _typed,
 }

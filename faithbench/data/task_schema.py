@@ -94,14 +94,16 @@ class MappedTable(SourceTable):
     - `plain`: one row each;
     - `squad`: as plain, with answers as two lists, of texts and of starts;
     - `cloze`: one row per sentence that holds a candidate, as Ghaeini et al. (2019) read the
-      Children's Book Test: is the blank's filler in it? Its words are the rationale.
+      Children's Book Test: is the blank's filler in it? Its words are the rationale;
+    - `typed`: as plain, with a list of types in the label's column and `[start, end, type]` in the
+      rationale's: is one of the types in `values` there? Spans of these types are the rationale.
     """
 
     key: ClassVar[str]  # the table's name in a task file
 
     columns: dict[Column, Text] = Field(default_factory=dict)
     values: tuple[StrictInt | str, ...] = ()
-    layout: Literal["plain", "squad", "cloze"] = Field(
+    layout: Literal["plain", "squad", "cloze", "typed"] = Field(
         default="plain", validation_alias=AliasChoices("layout", "form")
     )
 
@@ -110,6 +112,8 @@ class MappedTable(SourceTable):
         read = (*_NEEDED[self.layout], "id", "text_b", "rationale", "choices")
         if stray := sorted(set(self.columns) - set(read)):
             raise ValueError(f"columns.{stray[0]} is not read with layout = {self.layout!r}")
+        if self.layout == "typed" and not self.values:
+            raise ValueError("layout = 'typed' asks for the types it looks for, in values")
         return self
 
     def columns_of(self, row: Mapping[str, Any]) -> dict[str, str]:
@@ -126,6 +130,7 @@ _NEEDED: dict[str, tuple[Column, ...]] = {
     "plain": ("text", "label"),
     "squad": ("text", "text_b", "answers"),
     "cloze": ("text", "text_b", "answers", "options"),
+    "typed": ("text", "label", "rationale"),
 }
 """The names of ours that each layout reads."""
 

@@ -79,6 +79,44 @@ def test_cloze_makes_a_row_of_each_sentence_with_a_candidate() -> None:
         rows(task, {"sentences": None, "question": "q", "answer": "Ann", "options": ["Ann"]})
 
 
+def test_cloze_reads_the_lines_of_one_text_and_whole_words() -> None:
+    task = load_task("cbt-like-ne")
+    assert task.folder is not None
+    theirs = {
+        "id": "q7",
+        "text_a": "Jo met Beth .\nJo-like , they say .\nBeth left .",
+        "text_b": "XXXXX came back .",
+        "label": "Jo",
+        "candidates": ["Jo", "Beth"],
+    }
+    found = list(our_rows(SplitRequest(task, task.folder, "test"), "here", 0, theirs))
+    assert [(row["id"], row["text"], row["label"], row["rationale"]) for row in found] == [
+        ("q7-0", "Jo met Beth .", 1, [[0, 2]]),
+        ("q7-2", "Beth left .", 0, None),
+    ]
+
+
+def test_typed_asks_for_one_type_and_joins_its_spans() -> None:
+    task = load_task("genia")
+    assert task.folder is not None
+    wanted = SplitRequest(task, task.folder, "test")
+    theirs = {"id": "g", "text": "A blocks and inhibits B .", "label": 1, "rationale": [[0, 1]]}
+    marks = [[13, 21, "Negative_regulation"], [2, 8, "Binding"], [2, 8, "Negative_regulation"]]
+    marks += [[13, 17, "Negative_regulation"]]
+    types = ["Binding", "Negative_regulation"]
+    (row,) = our_rows(wanted, "here", 0, theirs | {"event_types": types, "triggers": marks})
+    assert row == {
+        "id": "g",
+        "text": "A blocks and inhibits B .",
+        "label": 1,
+        "rationale": [[2, 8], [13, 21]],
+    }
+    (row,) = our_rows(wanted, "here", 0, theirs | {"event_types": types[:1], "triggers": []})
+    assert (row["label"], row["rationale"]) == (0, None)
+    with pytest.raises(FaithbenchError, match="not of the layout 'typed'"):
+        list(our_rows(wanted, "here", 0, theirs | {"event_types": types, "triggers": [[1, 2]]}))
+
+
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [

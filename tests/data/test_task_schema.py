@@ -80,6 +80,13 @@ def test_a_layout_has_an_older_name() -> None:
     assert hub_table().layout == "plain"
 
 
+def test_typed_labels_ask_for_types() -> None:
+    columns = {"text": "a", "label": "b", "rationale": "c"}
+    assert hub_table(columns=columns, layout="typed", values=["X"]).values == ("X",)
+    with pytest.raises(ValueError, match="asks for the types it looks for, in values"):
+        hub_table(columns=columns, layout="typed")
+
+
 def test_the_tables_of_a_task_are_in_the_order_of_auto() -> None:
     task = make_task(bundled={"splits": {"test": "test.jsonl"}})
     assert tuple(task.tables) == tuple(TABLES) == ("folder", "hub", "bundled")

@@ -16,6 +16,13 @@ IN_FOLDERS = [task for task in TASKS if task.folder]
 ON_HUB = [task for task in TASKS if task.hub]
 CARD = ("sst2", "agnews", "evinf", "multirc", "semeval", "imdb", "squad")
 ARTICLES = {"squad": (48, 14), "squad2": (35, 11)}
+# Of each split: rows, rows of the second class, rows with a rationale, spans of rationales.
+MARKED = {
+    "litbank": [(5263, 2386, 2386, 4989), (935, 352, 352, 696), (2364, 1004, 1004, 2164)],
+    "genia": [(7005, 1688, 1687, 2268), (952, 270, 270, 360), (1415, 305, 304, 426)],
+    "cbt-like-ne": [(10846, 3679, 3679, 3769), (1089, 392, 392, 408), (821, 312, 312, 317)],
+    "cbt-like-cn": [(17734, 3215, 3215, 3323), (2817, 552, 552, 584), (1961, 362, 362, 377)],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +35,7 @@ def test_the_tasks_there_are() -> None:
     assert set(task_names()) == {
         *CARD, "movies", "imdb_r", "squad2", "cola", "yelp", "mnli", "snli", "news20",
         "hatexplain", "qqp", "cbt-ne", "cbt-cn", "ace", "ere",
+        "litbank", "genia", "cbt-like-ne", "cbt-like-cn",
     }  # fmt: skip
     sides = {task.name: task.evidence for task in TASKS if task.evidence != "text"}
     assert sides == {"mnli": "both", "snli": "both", "qqp": "both"}
@@ -35,7 +43,8 @@ def test_the_tasks_there_are() -> None:
     assert rationales == {
         "sst2": "proxy", "evinf": "human", "multirc": "human", "movies": "human",
         "imdb_r": "human", "hatexplain": "human", "ace": "proxy", "ere": "proxy",
-        "cbt-ne": "proxy", "cbt-cn": "proxy",
+        "cbt-ne": "proxy", "cbt-cn": "proxy", "litbank": "proxy", "genia": "proxy",
+        "cbt-like-ne": "proxy", "cbt-like-cn": "proxy",
     }  # fmt: skip
 
 
@@ -123,6 +132,18 @@ def test_real_rows(task) -> None:
         texts[split] = {e.text for e in found.examples}
     if len(set(task.folder.splits.values())) == 1:
         assert not texts["train"] & texts["test"] and not texts["dev"] & texts["test"]
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real data are not on this machine")
+@pytest.mark.parametrize("name", MARKED)
+def test_labels_and_rationales_that_are_made_from_the_files(name: str) -> None:
+    counts = []
+    for split in ("train", "dev", "test"):
+        examples = load_dataset(load_task(name), split=split, folder=REAL).examples
+        spans = [len(e.rationale or ()) for e in examples]
+        positive = sum(e.label for e in examples)
+        counts.append((len(examples), positive, sum(map(bool, spans)), sum(spans)))
+    assert counts == MARKED[name]
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real data are not on this machine")

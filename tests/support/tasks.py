@@ -28,6 +28,14 @@ def folder_rows(task: Task, stem: str) -> list[dict[str, Any]]:
             row["rationale"] = [[text.index("good"), text.index("good") + 4]]
         if task.kind == "qa" and task.labels[number % len(task.labels)] == "answerable":
             row["answers"] = [{"start": 0, "text": "Row", "ambiguous": 1}]
+        if task.folder.layout == "cloze":
+            # The second sentence holds no candidate.
+            row |= {"text_a": f"{text}\nNothing at all .", "label": "good"}
+            row["candidates"] = ["good", "film"]
+        if task.folder.layout == "typed":
+            wanted, mark = task.folder.values[0], row.pop("rationale")[0]
+            row["event_types"] = [wanted, "Binding"] if row["label"] else ["Binding"]
+            row["triggers"] = [[0, 3, "Binding"], [*mark, wanted]]
         if stem in task.folder.derive:
             row.setdefault(task.folder.derive[stem].by, f"article {number // 4}")
         rows.append(row)
