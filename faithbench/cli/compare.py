@@ -28,7 +28,11 @@ LEGEND = (
     "Intervals are bootstrap, 95%. Effect is rank-biserial: +1 if the first is the "
     "higher on all examples."
 )
-_TEST_NAMES = {"signed-rank": "Wilcoxon signed-rank", "McNemar": "exact McNemar (0/1 values)"}
+_TEST_NAMES = {
+    "signed-rank": "Wilcoxon signed-rank",
+    "McNemar": "exact McNemar (0/1 values)",
+    "paired t": "paired t (effect: mean / sd of the differences)",
+}
 
 
 def compare(

@@ -97,6 +97,15 @@ def _plugin_summary(plugin: Plugin) -> str:
     return f"{summary} ({plugin.origin})"
 
 
+def _on_request(metric: Metric) -> str:
+    """Return how a metric is asked for that is not one of `all`."""
+    from faithbench.metrics.registry import Trained
+
+    if isinstance(metric, Trained):
+        return f" Made by `{metric.command}`."
+    return " Runs if it is named." if metric.opt_in else ""
+
+
 @list_app.command("metrics")
 def list_metrics(plugin: PluginFiles = None) -> None:
     """List metrics by family: direction, range and meaning.
@@ -119,7 +128,7 @@ def list_metrics(plugin: PluginFiles = None) -> None:
         table.add_row(Text(family, style="bold"))
         members = [metric for metric in METRICS.values() if metric.family == family]
         for metric in sorted(members, key=lambda m: m.opt_in):
-            table.add_row(*_metric_texts(metric, " Runs if it is named." if metric.opt_in else ""))
+            table.add_row(*_metric_texts(metric, _on_request(metric)))
     loose = (found for path in plugin or () for found in metrics_of_file(path))
     plugins = sorted((*installed_metrics(), *loose), key=lambda p: (p.name, p.origin))
     if plugins:

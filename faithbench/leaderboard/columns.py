@@ -27,6 +27,7 @@ from faithbench.metrics.registry import (
     METRICS,
     Family,
     is_outdated,
+    is_tested_by_mean,
     needs_encoder,
     title_of,
 )
@@ -158,7 +159,9 @@ def _known_family(name: str, metric: str, entry: Entry) -> Family:
 
 def _tests(measured: Measured, labels: Collection[str]) -> Tournament:
     values = {label: v for label, v in measured.values.items() if label in labels}
-    return tournament(values, measured.variant.higher_is_better)
+    variant = measured.variant
+    by_mean = is_tested_by_mean(variant.name)
+    return tournament(values, variant.higher_is_better, by_mean=by_mean)
 
 
 def _tested_labels(group: Group) -> set[str]:

@@ -36,8 +36,10 @@ function is given, and what it returns; None is a value that is not defined.
   with a number for each example.
 - `measure`: taken by the run itself, of the explainer at work or of the model. What the function
   is given is an agreement with `faithbench.run`, so that no plugin can bring one.
+- `trained`: of classifiers that a command of its own trains, `faithbench fresh`; no plugin can
+  bring one either.
 
-`Metric` and its four children list the facts. An installed package names its metrics as entry
+`Metric` and its five children list the facts. An installed package names its metrics as entry
 points, under the name that the decorator gives them too:
 
     [project.entry-points."faithbench.metrics"]
@@ -79,7 +81,7 @@ GROUP = "faithbench.metrics"
 Family = Literal["faithfulness", "stability", "plausibility", "speed"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 Need = Literal["answers", "rationale", "sentences", "seeds"]
-Kind = Literal["case", "word", "table", "measure"]
+Kind = Literal["case", "word", "table", "measure", "trained"]
 Aspect = Literal["comprehensiveness", "sufficiency", "sign"]
 """What faithfulness metrics ask: does it fall without the best tokens, does it stay with them
 alone, and do tokens against the prediction speak against it?"""
@@ -273,6 +275,20 @@ class Measure(Metric):
         return False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Trained(Metric):
+    """A score of classifiers that were trained on what an explainer chooses.
+
+    `command` is what computes it; a run does not train. The score is one of a whole split, not
+    of an example, so `score` takes predicted classes, gold classes and the number of classes and
+    returns values that have the score as their mean. Only that mean has a meaning: tests are of
+    means, not of ranks.
+    """
+
+    score: Callable[[Sequence[int], Sequence[int], int], list[float]]
+    command: str
+
+
 TextMetric = WordMetric | TableMetric
 """Those that are computed when all examples are explained, and no network is needed any more."""
 
@@ -300,6 +316,7 @@ class Facts(TypedDict, total=False):
     unit: Unit
     needs_encoder: bool
     per_example: bool
+    command: str
 
 
 _KINDS: dict[Kind, type[Metric]] = {
@@ -307,6 +324,7 @@ _KINDS: dict[Kind, type[Metric]] = {
     "word": WordMetric,
     "table": TableMetric,
     "measure": Measure,
+    "trained": Trained,
 }
 # What `--metrics` can read: a comma or a minus in front has a meaning there, and the leaderboard
 # writes a version after an @.
@@ -411,9 +429,12 @@ def metric_of(plugin: Plugin) -> Metric:
             f"plugin {plugin.name!r} of {plugin.origin} is not a metric: it must be a function "
             f"below @faithbench.metric({plugin.name!r}, ...)"
         )
-    if isinstance(made, Measure):
+    if isinstance(made, Measure | Trained):
+        noun, taker = (
+            ("measure", "the run") if isinstance(made, Measure) else ("score", "a command")
+        )
         raise FaithbenchError(
-            f"metric {plugin.name!r} of {plugin.origin} is a measure, which only the run itself "
+            f"metric {plugin.name!r} of {plugin.origin} is a {noun}, which only {taker} itself "
             "takes; make it a case, word or table metric"
         )
     return made
@@ -498,6 +519,11 @@ def needs_encoder(name: str) -> bool:
     """Return whether a metric's values depend on a sentence encoder."""
     made = METRICS.get(name)
     return isinstance(made, TableMetric) and made.needs_encoder
+
+
+def is_tested_by_mean(name: str) -> bool:
+    """Return whether only the mean of a metric's values has a meaning, and not their order."""
+    return isinstance(METRICS.get(name), Trained)
 
 
 def is_outdated(name: str, version: int) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from faithbench.core.errors import FaithbenchError, unknown
-from faithbench.metrics.registry import METRICS, needs_encoder
+from faithbench.metrics.registry import METRICS, Trained, is_tested_by_mean, needs_encoder
 from faithbench.records.entrants import Entrant
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import MetricFacts
@@ -50,7 +50,9 @@ def compare(metric: str, facts: MetricFacts, table: Mapping[str, Column]) -> Com
     direction of `facts` decides which mean is best; with none, there is no best one.
     """
     summaries = {label: summarise(values) for label, values in table.items()}
-    return Comparison(metric, facts, summaries, tournament(table, facts.higher_is_better))
+    by_mean = is_tested_by_mean(metric)
+    tests = tournament(table, facts.higher_is_better, by_mean=by_mean)
+    return Comparison(metric, facts, summaries, tests)
 
 
 def most_different(
@@ -90,10 +92,7 @@ def chosen_metrics(wanted: Sequence[str], entrants: Sequence[Entrant]) -> list[s
         elif name in groups:
             chosen += [n for n in filled if name in (families[n], "all")]
         elif name in METRICS:
-            raise FaithbenchError(
-                f"metric {name!r} is in none of these records; "
-                f"run the explainers again with --metrics {name}"
-            )
+            raise FaithbenchError(f"metric {name!r} is in none of these records; {_advice(name)}")
         else:
             raise unknown("metric in these records", name, [*known, *groups])
     if not chosen:
@@ -118,8 +117,16 @@ def _check_recorded(name: str, entrants: Sequence[Entrant]) -> None:
         if name not in entrant.metrics:
             raise FaithbenchError(
                 f"metric {name!r} is not in the record of {entrant.label} "
-                f"({entrant.records[0].path}); run it again with --metrics {name}"
+                f"({entrant.records[0].path}); {_advice(name)}"
             )
+
+
+def _advice(name: str) -> str:
+    """Return what to do for a metric that a record lacks."""
+    made = METRICS.get(name)
+    if isinstance(made, Trained):
+        return f"run {made.command} for each explainer, with the same options"
+    return f"run the explainers again with --metrics {name}"
 
 
 def _check_version(name: str, entrants: Sequence[Entrant]) -> None:

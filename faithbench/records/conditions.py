@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 
+from faithbench.core.files import digest_of
 from faithbench.records.rows import ResultRow
-from faithbench.records.schema import Record
+from faithbench.records.schema import FreshFacts, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +17,8 @@ class Conditions:
     """Everything two records must share, apart from explainer, seeds and versions of metrics.
 
     `ids` is a digest of the example ids, made by `digest_of_ids`. A model is its weights: its
-    name, and the number `n` of examples, are there to be shown and are not compared.
+    name, and the number `n` of examples, are there to be shown and are not compared. `fresh` says
+    how the classifiers of `faithbench fresh` were trained, and is empty for runs.
 
     The one description of them: a job says its conditions before it runs, `conditions_of` reads
     the same ones back from the record, and the identity of a record is made of them.
@@ -34,6 +36,7 @@ class Conditions:
     operator: str
     erasure_token: str
     long: str
+    fresh: str = ""
     model: str = field(compare=False)
     n: int = field(compare=False)
 
@@ -54,9 +57,17 @@ def conditions_of(record: Record, rows: Sequence[ResultRow]) -> Conditions:
         operator=protocol.operator,
         erasure_token=protocol.erasure_token,
         long=protocol.long,
+        fresh="" if record.fresh is None else _training(record.fresh),
         model=model.name,
         n=len(rows),
     )
+
+
+def _training(fresh: FreshFacts) -> str:
+    """Describe how classifiers were trained on rationales, all but the rationales themselves."""
+    data = digest_of([fresh.train, fresh.train_sha256, fresh.dev, fresh.dev_sha256])
+    start = digest_of([fresh.base_sha256, fresh.recipe])
+    return f"{fresh.ratio:g} ({fresh.form}), {fresh.train} texts {data[:6]}, recipe {start[:6]}"
 
 
 def digest_of_ids(ids: Iterable[str]) -> str:
@@ -80,6 +91,7 @@ _TITLES = {
     "protocol": "protocol version",
     "erasure_token": "erasure token",
     "long": "long texts",
+    "fresh": "ratio or training of the fresh classifiers",
 }
 
 

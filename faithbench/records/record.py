@@ -24,6 +24,9 @@ A new field with a default needs none: older records are read as having the defa
 def dumps(record: Record) -> str:
     """Return the record's JSON text: equal records give equal bytes."""
     data = record.model_dump(by_alias=True)
+    # Only records of `faithbench fresh` have this part: those of runs stay as they were before it.
+    if record.fresh is None:
+        del data["fresh"]
     return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, JsonValue, field_validator
 
 from faithbench.core.erasure import Operator
 from faithbench.core.schema import Count, Facts
@@ -181,6 +181,27 @@ class SourceFacts(Facts):
     dirty: bool | None
 
 
+class FreshFacts(Facts):
+    """How the classifiers behind `fresh_f1_topk` and `fresh_f1_contiguous` were trained.
+
+    `ratio` is the share of the words that was kept, in the `form` of the paper or of its released
+    code. There is a classifier per seed of the record, of which `macro_f1` lists the scores; they
+    share `recipe` and the `base` that they start from, and read the rationales of `train` and
+    `dev` examples of the task's splits.
+    """
+
+    ratio: float
+    form: Literal["paper", "released"]
+    base: str
+    base_sha256: str
+    recipe: dict[str, JsonValue]
+    train: Count
+    train_sha256: str
+    dev: Count
+    dev_sha256: str
+    macro_f1: tuple[float, ...]
+
+
 SCHEMA: Final = 1
 """Version of the record's layout; a change that older files cannot follow raises it."""
 PROTOCOL: Final = 1
@@ -202,3 +223,4 @@ class Record(Facts):
     timing: TimingFacts
     environment: EnvironmentFacts
     source: SourceFacts
+    fresh: FreshFacts | None = None

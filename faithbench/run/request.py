@@ -16,7 +16,7 @@ from faithbench.data.kinds import KINDS
 from faithbench.data.tasks import Task, load_task
 from faithbench.explainers.protocol import is_stochastic
 from faithbench.explainers.selection import Selected, find_explainers, select_explainers
-from faithbench.metrics.registry import Metric, Need, find_metrics
+from faithbench.metrics.registry import Metric, Need, Trained, find_metrics
 
 if TYPE_CHECKING:
     from faithbench.core.erasure import Operator
@@ -64,7 +64,7 @@ def make_job(request: Request, progress: Progress = quiet) -> Job:
     """Load what a request names, in an order in which what is wrong is said early."""
     task = load_task(request.task) if isinstance(request.task, str) else request.task
     # A misspelt name is reported before anything is loaded.
-    find_metrics(request.metrics, files=request.plugins)
+    _check_metrics(find_metrics(request.metrics, files=request.plugins))
     _check_options(task, request.operator, request.long)
     check_writable(request.results)
     data = _data(request, task)
@@ -153,6 +153,16 @@ def _load(request: Request, data: Dataset, dtype: str) -> Model:
         device=request.device,
         dtype=dtype,
     )
+
+
+def _check_metrics(metrics: Sequence[Metric]) -> None:
+    """Refuse metrics that take a training, which another command does."""
+    for metric in metrics:
+        if isinstance(metric, Trained):
+            raise FaithbenchError(
+                f"metric {metric.name!r} is the score of classifiers that a run does not train; "
+                f"use {metric.command}"
+            )
 
 
 def _check_options(task: Task, operator: str, long: str) -> None:

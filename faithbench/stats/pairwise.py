@@ -134,6 +134,44 @@ def rank_sum(first: Column, second: Column) -> PairedTest:
     return PairedTest(float(ranksums(left, right).pvalue), effect, n, name="rank-sum")
 
 
+def mean_tests(
+    columns: Sequence[Column | Floats], pairs: Sequence[tuple[int, int]]
+) -> list[PairedTest]:
+    """Test pairs of columns by Student's paired t: of values of which only the mean has a meaning.
+
+    Such are pseudo-values, whose order says nothing. The effect is the mean of the differences
+    divided by their standard deviation.
+    """
+    from scipy.stats import ttest_1samp
+
+    arrays = np.array(columns, dtype=float)  # None becomes NaN
+    tests = []
+    for first, second in pairs:
+        changes = np.round(arrays[first] - arrays[second], 12)
+        changes = changes[~np.isnan(changes)]
+        untestable, n = no_test(changes, "paired t"), len(changes)
+        if untestable is None and np.ptp(changes) == 0:
+            untestable = PairedTest(None, 0.0, n, "all differences are the same", "paired t")
+        if untestable is None:
+            effect = float(changes.mean() / changes.std(ddof=1))
+            p = float(ttest_1samp(changes, 0.0).pvalue)
+            untestable = PairedTest(p, effect, n, name="paired t")
+        tests.append(untestable)
+    return tests
+
+
+def two_sample_t(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Return p of Student's t-test of two independent samples, as SaLoss tests F1 over seeds.
+
+    None for samples of one value, and where no value differs from another of its sample.
+    """
+    from scipy.stats import ttest_ind
+
+    if min(len(first), len(second)) < 2 or np.ptp(first) == np.ptp(second) == 0:
+        return None
+    return float(ttest_ind(first, second).pvalue)
+
+
 ALPHA = 0.05
 """The level of significance, after correction for the number of tests."""
 

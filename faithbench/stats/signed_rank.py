@@ -20,7 +20,8 @@ TestName = Literal["signed-rank", "McNemar", "paired t", "rank-sum"]
 class PairedTest(NamedTuple):
     """A test of two explainers: p value and effect, or the reason why there is none.
 
-    `effect` is a rank-biserial correlation: +1 if the first is always the higher.
+    `effect` is a rank-biserial correlation: +1 if the first is always the higher; of a test of
+    means, it is mean / standard deviation of the differences.
     """
 
     # A tuple, because a leaderboard has 100000 of them and a frozen dataclass takes longer to make.

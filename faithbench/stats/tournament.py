@@ -14,7 +14,7 @@ import numpy as np
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.rounding import significant
 from faithbench.core.types import Floats
-from faithbench.stats.pairwise import ALPHA, holm, paired_tests
+from faithbench.stats.pairwise import ALPHA, holm, mean_tests, paired_tests
 from faithbench.stats.signed_rank import PairedTest
 from faithbench.stats.summaries import Column
 
@@ -80,12 +80,16 @@ class Tournament:
 
 
 def tournament(
-    table: Mapping[str, Column | Floats], higher_is_better: bool | None, alpha: float = ALPHA
+    table: Mapping[str, Column | Floats],
+    higher_is_better: bool | None,
+    alpha: float = ALPHA,
+    *,
+    by_mean: bool = False,
 ) -> Tournament:
     """Test every pair of explainers on paired values, Holm-Bonferroni over all pairs.
 
     `table` has an explainer's values, one per example in the same order, None where missing (NaN
-    in an array).
+    in an array). `by_mean` tests means, for values whose order says nothing.
     """
     _check(table)
     arrays = {name: np.asarray(values, dtype=float) for name, values in table.items()}
@@ -93,7 +97,8 @@ def tournament(
     sign = 1 if higher_is_better is False else -1
     order = sorted(means, key=lambda name: (*_sort_key(means[name], sign), name))
     pairs = list(combinations(range(len(order)), 2))
-    tests = paired_tests([arrays[name] for name in order], pairs)
+    test = mean_tests if by_mean else paired_tests
+    tests = test([arrays[name] for name in order], pairs)
     stepped = iter(holm([test.p for test in tests if test.p is not None]))
     adjusted = [None if test.p is None else next(stepped) for test in tests]
     duels = tuple(

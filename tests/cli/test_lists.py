@@ -13,7 +13,7 @@ from faithbench.cli.lists import doctor, list_explainers, list_metrics, list_tas
 from faithbench.data.sources import hub
 from faithbench.data.tasks import task_names
 from faithbench.explainers.registry import EXPLAINERS
-from faithbench.metrics.registry import FAMILIES, METRICS
+from faithbench.metrics.registry import FAMILIES, METRICS, Trained
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,10 @@ def test_metrics(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     assert first["fi_entropy"] == ["-", "0..1"]
     text = " ".join(" ".join(lines).split())
     assert {name for name in METRICS if ":" not in name} <= set(first)
-    assert text.count("Runs if it is named.") == sum(m.opt_in for m in METRICS.values())
+    trained = [m for m in METRICS.values() if isinstance(m, Trained)]
+    requested = sum(m.opt_in for m in METRICS.values()) - len(trained)
+    assert text.count("Runs if it is named.") == requested
+    assert all(f"Made by `{m.command}`." in text for m in trained) and len(trained) == 2
     headings = [line.strip() for line in lines if line.strip() in FAMILIES]
     assert headings == list(FAMILIES)
 

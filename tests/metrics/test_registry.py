@@ -19,6 +19,7 @@ from faithbench.metrics.registry import (
     Facts,
     Measure,
     TableMetric,
+    Trained,
     WordMetric,
     case_metrics,
     find_metrics,
@@ -141,6 +142,8 @@ def test_what_runs_on_request_is_named() -> None:
         "iou_labels:words=content",
         "iou_labels:words=annotated",
         "iou_labels:variant=l2e",
+        "fresh_f1_topk",
+        "fresh_f1_contiguous",
     ]
     assert set(requested) | set(names("all")) == set(METRICS)
     assert names("faithfulness,naopc") == [*TABLE, "naopc"]
@@ -293,7 +296,7 @@ def test_a_metric_says_what_it_means() -> None:
 def test_every_fact_of_a_kind_can_be_given() -> None:
     """The typed keywords of the decorator are the fields of the kinds, and no others."""
     given = {"name", "summary", "score"}
-    kinds = (CaseMetric, WordMetric, TableMetric, Measure)
+    kinds = (CaseMetric, WordMetric, TableMetric, Measure, Trained)
     assert {field.name for kind in kinds for field in fields(kind)} - given == set(
         Facts.__annotations__
     )
@@ -323,6 +326,8 @@ def test_kinds_are_told_apart() -> None:
     measures = [name for name, kind in kinds.items() if kind in ("Measure", "Cost")]
     assert measures == [*SPEED, "tpr_drop", "max_sensitivity"]
     assert [name for name in measures if METRICS[name].in_rows] == ["max_sensitivity"]
+    trained = [name for name, kind in kinds.items() if kind == "Trained"]
+    assert trained == ["fresh_f1_topk", "fresh_f1_contiguous"]
 
 
 def facts_true(fact: str) -> list[str]:

@@ -12,7 +12,8 @@ from faithbench.records.conditions import (
     describe_value,
     differing,
 )
-from faithbench.records.record import read
+from faithbench.records.record import dumps, read, write
+from faithbench.records.schema import FreshFacts
 from faithbench.records.store import StoredRecord
 from tests.support.stores import store
 
@@ -49,6 +50,41 @@ def test_differing_names_the_field(tmp_path: Path) -> None:
     for field, change in changes.items():
         assert differing([first, conditions(tmp_path, **change)]) == [field]
     assert differing([first, first]) == []
+
+
+FRESH = FreshFacts(
+    ratio=0.2,
+    form="paper",
+    base="base",
+    base_sha256="0" * 64,
+    recipe={"epochs": 2},
+    train=1500,
+    train_sha256="1" * 64,
+    dev=100,
+    dev_sha256="2" * 64,
+    macro_f1=(0.75, 0.8),
+)
+
+
+def test_records_of_fresh_classifiers_are_compared_among_themselves(tmp_path: Path) -> None:
+    """The ratio, the data and the recipe count; the scores do not."""
+    path = store(tmp_path, "lime-11111111", {"fresh_f1_topk": [0.1, 0.2]})
+    record, rows = read(path), StoredRecord(path, read(path)).rows
+    assert '"fresh"' not in dumps(record), "records of runs stay as they were"
+
+    def with_facts(**changes: object) -> Conditions:
+        fresh = record.model_copy(update={"fresh": FRESH.model_copy(update=changes)})
+        write(fresh, path)
+        assert read(path) == fresh
+        return conditions_of(fresh, rows)
+
+    first = with_facts()
+    assert first.fresh.startswith("0.2 (paper), 1500 texts ")
+    assert first == with_facts(macro_f1=(0.1, 0.2))
+    for change in ({"ratio": 0.1}, {"form": "released"}, {"dev": 99}, {"recipe": {"epochs": 3}}):
+        assert differing([first, with_facts(**change)]) == ["fresh"]
+    assert differing([first, conditions_of(record, rows)]) == ["fresh"]
+    assert describe_field("fresh") == "ratio or training of the fresh classifiers"
 
 
 def test_values_in_words(tmp_path: Path) -> None:

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from scipy.stats import ranksums, ttest_rel, wilcoxon
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.stats.pairwise import is_zero_one, mcnemar, paired_t, paired_tests, rank_sum
+from faithbench.stats.pairwise import (
+    is_zero_one,
+    mcnemar,
+    mean_tests,
+    paired_t,
+    paired_tests,
+    rank_sum,
+    two_sample_t,
+)
 from faithbench.stats.signed_rank import PairedTest, signed_rank, signed_ranks
 from tests.conftest import GOLDEN
 
@@ -156,3 +164,25 @@ def test_symmetric_and_blind_to_order(
     }
     if kind in expected:
         assert test.p == pytest.approx(expected[kind]().pvalue, rel=1e-6)
+
+
+def test_tests_of_means_are_paired_t_with_the_standardised_mean() -> None:
+    """Differences 1 2 3 1 2 3: mean 2, sd .894; p is that of `paired_t`."""
+    first, second = [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, None], [0.0] * 6 + [1.0]
+    test, none = mean_tests([first, second, second], [(0, 1), (1, 2)])
+    assert test.p == pytest.approx(paired_t(first, second).p, rel=1e-12)
+    assert (test.n, test.name) == (6, "paired t")
+    assert test.effect == pytest.approx(2 / np.sqrt(0.8))
+    assert none.p is None and none.reason == "all differences are zero"
+    (constant,) = mean_tests([[0.5] * 6, [0.25] * 6], [(0, 1)])
+    assert constant.reason == "all differences are the same"
+
+
+def test_two_samples_of_seeds() -> None:
+    """By hand: means 2 and 4, pooled variance 1, so t = -2 / sqrt(2/3) with 4 degrees."""
+    from scipy.stats import t
+
+    expected = 2 * t.sf(2 / np.sqrt(2 / 3), 4)
+    assert two_sample_t([1, 2, 3], [3, 4, 5]) == pytest.approx(expected)
+    assert two_sample_t([1.0], [1.0, 2.0]) is None
+    assert two_sample_t([1.0, 1.0], [2.0, 2.0]) is None

@@ -171,3 +171,12 @@ def test_shared_letters_are_exactly_the_ties(size: int, data: st.DataObject) -> 
     found = letters(table)
     for i, j in pairs:
         assert bool(set(found[i]) & set(found[j])) == ((i, j) not in different)
+
+
+def test_means_are_tested_where_order_says_nothing() -> None:
+    """One large fall and many tiny rises: ranks prefer the first, means do not."""
+    table = {"a": [0.0] + [0.01] * 19, "b": [1.0] + [0.0] * 19}
+    by_rank, by_mean = tournament(table, True), tournament(table, True, by_mean=True)
+    assert by_rank.order == by_mean.order == ("b", "a")
+    assert by_rank.duels[0].test.name == "signed-rank" and by_rank.duels[0].test.effect < 0
+    assert by_mean.duels[0].test.name == "paired t" and by_mean.duels[0].test.effect > 0
