@@ -92,7 +92,9 @@ def chosen_metrics(wanted: Sequence[str], entrants: Sequence[Entrant]) -> list[s
         elif name in groups:
             chosen += [n for n in filled if name in (families[n], "all")]
         elif name in METRICS:
-            raise FaithbenchError(f"metric {name!r} is in none of these records; {_advice(name)}")
+            raise FaithbenchError(
+                f"metric {name!r} is in none of these records; {_advice(name, 'the explainers')}"
+            )
         else:
             raise unknown("metric in these records", name, [*known, *groups])
     if not chosen:
@@ -117,16 +119,16 @@ def _check_recorded(name: str, entrants: Sequence[Entrant]) -> None:
         if name not in entrant.metrics:
             raise FaithbenchError(
                 f"metric {name!r} is not in the record of {entrant.label} "
-                f"({entrant.records[0].path}); {_advice(name)}"
+                f"({entrant.records[0].path}); {_advice(name, 'it')}"
             )
 
 
-def _advice(name: str) -> str:
+def _advice(name: str, what: str) -> str:
     """Return what to do for a metric that a record lacks."""
     made = METRICS.get(name)
     if isinstance(made, Trained):
         return f"run {made.command} for each explainer, with the same options"
-    return f"run the explainers again with --metrics {name}"
+    return f"run {what} again with --metrics {name}"
 
 
 def _check_version(name: str, entrants: Sequence[Entrant]) -> None:
