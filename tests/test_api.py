@@ -71,7 +71,8 @@ def test_importing_is_light_and_every_name_is_there(tmp_path: Path) -> None:
 
 def test_lists_name_what_can_be_asked_for() -> None:
     assert fb.list_tasks()["sst2"] == fb.load_task("sst2").title
-    assert list(fb.list_explainers("control")) == ["random", "first-tokens", "human"]
+    controls = list(fb.list_explainers("control"))
+    assert controls == ["random", "first-tokens", "human", "salience"]
     assert fb.list_explainers()["gradient"] == "Measure the gradient at each embedding."
     assert "aopc" in fb.list_metrics("faithfulness") and "auprc" not in fb.list_metrics("stability")
     with pytest.raises(fb.FaithbenchError, match="did you mean 'control'"):

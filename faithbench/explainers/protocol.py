@@ -16,6 +16,7 @@ from faithbench.core.types import Batch, Encoding
 if TYPE_CHECKING:
     import torch
 
+    from faithbench.data.dataset import Dataset
     from faithbench.models.model import Model
     from faithbench.models.session import Session
 
@@ -98,6 +99,24 @@ class HasAssets(Protocol):
         ...
 
 
+@runtime_checkable
+class LearnsFromTrain(Protocol):
+    """Learns something of the task's training split, before it explains anything.
+
+    What it returns as taught no longer `needs_training`, has the same settings, and names the
+    training split and its digest among its assets.
+    """
+
+    @property
+    def needs_training(self) -> bool:
+        """Whether it has still to be taught before it can explain."""
+        ...
+
+    def with_training(self, train: Dataset, model: Model) -> Explainer:
+        """Return this explainer as taught by the training split; model is the one to explain."""
+        ...
+
+
 def is_stochastic(explainer: object) -> bool:
     """Return whether an explainer draws at random."""
     return isinstance(explainer, Stochastic) and explainer.stochastic
@@ -144,3 +163,15 @@ def gaps_of(
 def assets_of(explainer: object, model: Model) -> dict[str, str]:
     """Return digests of the files that an explainer's scores depend on."""
     return dict(explainer.assets(model)) if isinstance(explainer, HasAssets) else {}
+
+
+def needs_training(explainer: object) -> bool:
+    """Return whether an explainer has to learn from the training split before it can explain."""
+    return isinstance(explainer, LearnsFromTrain) and explainer.needs_training
+
+
+def taught(explainer: Explainer, train: Dataset, model: Model) -> Explainer:
+    """Return an explainer as it is after it has learned from the training split."""
+    if not isinstance(explainer, LearnsFromTrain):
+        return explainer
+    return explainer.with_training(train, model)

@@ -54,6 +54,9 @@ EXPLAINERS: dict[str, Listed] = {
     **_built_in(CONTROL, "controls", {
         "human": ("Human", "Score the words that people marked as the reason, and no others."),
     }, needs_rationale=True),
+    **_built_in(CONTROL, "salience", {
+        "salience": ("Salience", "Score tokens by how much they stand out, without a model."),
+    }),
     **_built_in("attention", "attention", {
         "attention": ("Attention", "Read the last block's attention, heads averaged."),
         "rollout": ("Rollout", "Multiply attention through all blocks."),

@@ -13,7 +13,7 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.text import readable
 from faithbench.core.types import Attribution, Batch, Target
-from faithbench.explainers.protocol import Explainer, gaps_of
+from faithbench.explainers.protocol import Explainer, gaps_of, needs_training
 from faithbench.explainers.selection import Selected
 from faithbench.models.encoding import collate
 from faithbench.models.session import Session
@@ -46,6 +46,11 @@ def naming_failures(name: str, example: Callable[[], str]) -> Iterator[None]:
 
 def attribute(session: Session, selected: Selected, batch: Batch) -> list[Attribution]:
     """Run one explainer on a batch; time it, count its passes and check its scores."""
+    if needs_training(selected.explainer):
+        raise FaithbenchError(
+            f"explainer {selected.label!r} learns from a task's training split, which `faithbench "
+            "run` and `evaluate` alone hand over; choose another explainer here"
+        )
     before, start = session.meter.total, time.perf_counter()
     with naming_failures(selected.name, lambda: _failing_example(session, selected, batch)):
         scores = explain(session, selected.explainer, batch)

@@ -14,7 +14,7 @@ from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.jsonl import sample_by_digest
 from faithbench.data.kinds import KINDS
 from faithbench.data.tasks import Task, load_task
-from faithbench.explainers.protocol import is_stochastic
+from faithbench.explainers.protocol import is_stochastic, needs_training, taught
 from faithbench.explainers.selection import Selected, find_explainers, select_explainers
 from faithbench.metrics.registry import Metric, Need, Trained, find_metrics
 
@@ -80,6 +80,7 @@ def make_job(request: Request, progress: Progress = quiet) -> Job:
     model = _load(request, data, request.dtype)
     # Of a model that came as a value there is no name to load a precise twin by.
     half = request.dtype in HALVES and model is not request.model
+    chosen = _taught(request, data, model, chosen, progress)
     return Job(
         data, model, chosen, wanted, request.results, cast("Operator", request.operator),
         request.seed, request.seeds, request.encoder, chunk=request.batch,
@@ -191,3 +192,35 @@ def _explainers(request: Request, data: Dataset) -> tuple[Selected, ...]:
     if not request.human or not marked or any(one.name == "human" for one in chosen):
         return chosen
     return (*chosen, *find_explainers("human"))
+
+
+def _taught(
+    request: Request,
+    data: Dataset,
+    model: Model,
+    chosen: tuple[Selected, ...],
+    progress: Progress,
+) -> tuple[Selected, ...]:
+    """Let the explainers that need it learn from the training split of the data's source."""
+    learning = [one for one in chosen if needs_training(one.explainer)]
+    if not learning:
+        return chosen
+    progress(f"reading the training split for {learning[0].label}", 0, 0)
+    try:
+        train = load_dataset(
+            data.task,
+            source=data.source,
+            split="train",
+            folder=None if isinstance(request.data, Dataset) else request.data,
+            allow_changed=request.allow_changed_data,
+        )
+    except FaithbenchError as error:
+        raise FaithbenchError(
+            f"explainer {learning[0].label!r} learns from the training split: {error}"
+        ) from error
+    return tuple(
+        replace(one, explainer=taught(one.explainer, train, model))
+        if needs_training(one.explainer)
+        else one
+        for one in chosen
+    )

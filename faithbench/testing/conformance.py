@@ -16,7 +16,9 @@ import torch
 
 from faithbench.core.plugins import Plugin
 from faithbench.core.types import Batch, Example
-from faithbench.explainers.protocol import Explainer
+from faithbench.data.dataset import Dataset
+from faithbench.data.tasks import load_task
+from faithbench.explainers.protocol import Explainer, needs_training, taught
 from faithbench.explainers.registry import plugins_of_file
 from faithbench.explainers.selection import explainer_class
 from faithbench.models.encoding import collate, encode
@@ -71,8 +73,22 @@ def check_explainer(
     for architecture in architectures:
         for classes in (2, 3):
             model = tiny_model(architecture, classes)
-            _check_model(explainer, model, longest and classes == 2)
-        _check_scores(explainer, tiny_model(architecture, qa=True), _pairs(), "text")
+            _check_model(_taught(explainer, model), model, longest and classes == 2)
+        asked = tiny_model(architecture, qa=True)
+        _check_scores(_taught(explainer, asked), asked, _pairs(), "text")
+
+
+def _taught(explainer: Explainer, model: Model) -> Explainer:
+    """Let an explainer that needs it learn from a small training split of the model's kind."""
+    if not needs_training(explainer):
+        return explainer
+    task = load_task("squad" if model.kind.has_answers else "sst2")
+    examples = tuple(
+        Example(f"t{i}", text, i % 2, "good ?" if model.kind.has_answers else None)
+        for i, text in enumerate(SINGLES)
+    )
+    train = Dataset(task, "folder", "train", examples, "0" * 64, "none", checked=True)
+    return taught(explainer, train, model)
 
 
 def check_settings(explainer: Explainer) -> None:

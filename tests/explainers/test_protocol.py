@@ -39,6 +39,13 @@ class Everything(Plain):
     def assets(self, model: Any) -> dict[str, str]:
         return {"table": "abc"}
 
+    @property
+    def needs_training(self) -> bool:
+        return True
+
+    def with_training(self, train: Any, model: Any) -> Plain:
+        return Plain()
+
 
 def test_an_explainer_without_members_has_the_usual_answers(tiny_model, batch_of) -> None:
     session = Session(tiny_model())
@@ -52,6 +59,9 @@ def test_an_explainer_without_members_has_the_usual_answers(tiny_model, batch_of
     protocol.check_inputs(plain, session.model, batch.encodings)
     assert protocol.gaps_of(plain, session, batch, plain(session, batch)) == [None, None]
     assert protocol.assets_of(plain, session.model) == {}
+    assert not protocol.needs_training(plain)
+    nothing: Any = None  # never looked at
+    assert protocol.taught(plain, nothing, session.model) is plain
 
 
 def test_members_are_found(tiny_model, batch_of) -> None:
@@ -65,6 +75,9 @@ def test_members_are_found(tiny_model, batch_of) -> None:
         protocol.check_inputs(full, session.model, batch.encodings)
     assert protocol.gaps_of(full, session, batch, full(session, batch)) == [-1.0, -1.0]
     assert protocol.assets_of(full, session.model) == {"table": "abc"}
+    assert protocol.needs_training(full)
+    nothing: Any = None  # never looked at
+    assert protocol.taught(full, nothing, session.model) == Plain()
 
 
 def test_a_sum_is_promised_for_one_output_only(batch_of) -> None:

@@ -83,7 +83,7 @@ def test_who_needs_a_rationale_is_left_out_of_all_without_one() -> None:
     assert [name for name in EXPLAINERS if name not in without] == ["human"]
     assert [chosen.name for chosen in find_explainers("all", rationale=False)] == without
     family = [chosen.name for chosen in find_explainers("all-control", rationale=False)]
-    assert family == ["random", "first-tokens"]
+    assert family == ["random", "first-tokens", "salience"]
     with pytest.raises(FaithbenchError, match="explainer 'human' shows a human rationale"):
         find_explainers("random,human", rationale=False)
 
@@ -165,7 +165,8 @@ def test_entry(name: str) -> None:
 
 
 def test_controls_are_known_by_name() -> None:
-    assert [name for name in EXPLAINERS if is_control(name)] == ["random", "first-tokens", "human"]
+    controls = [name for name in EXPLAINERS if is_control(name)]
+    assert controls == ["random", "first-tokens", "human", "salience"]
     assert not is_control("a-plugin-that-is-not-installed")
 
 

@@ -252,3 +252,10 @@ def test_errors_that_are_answered_elsewhere_pass(
     model = tiny_model("bert")
     with pytest.raises(type(error), match=r"^no$"):
         attribute(Session(model), made(failing), batch_of(model, TEXTS))
+
+
+def test_who_has_not_learned_yet_is_refused(tiny_model: Any, batch_of: Any) -> None:
+    model = tiny_model()
+    (untaught,) = find_explainers("salience:kind=chi2")
+    with pytest.raises(FaithbenchError, match="'salience:kind=chi2' learns from a task's training"):
+        attribute(Session(model), untaught, batch_of(model, TEXTS))

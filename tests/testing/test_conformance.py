@@ -34,6 +34,11 @@ def test_every_built_in_conforms(name: str) -> None:
     check_explainer(selected.explainer)
 
 
+def test_who_learns_from_a_training_split_is_taught_first() -> None:
+    (selected,) = find_explainers("salience:kind=tfidf")
+    check_explainer(selected.explainer, architectures=("bert", "gpt2"))
+
+
 @dataclass(frozen=True)
 class Faulty:
     fault: str = "none"
