@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -85,12 +85,29 @@ def train(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Validation metric for early stopping (default: the task's usual one).",
+            help="Validation metric for early stopping (default: the task's usual one), or "
+            "metric@explainer, such as flip_fraction@attention.",
         ),
     ] = None,
     objective: Annotated[
-        str, typer.Option(help="Loss to minimise, as name or name:key=value.")
-    ] = "cross-entropy",
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:key=value]",
+            help="Loss to minimise, or to add to cross-entropy; repeat to add several.",
+        ),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY=V,V,...",
+            help="Train once per value of an objective's setting (e.g. weight=0.01,0.1,1) and "
+            "choose on validation rows.",
+        ),
+    ] = None,
+    grid_metric: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Metric that chooses from the grid (default: --metric)."),
+    ] = None,
 ) -> None:
     """Fine-tune an encoder on a task.
 
@@ -112,7 +129,7 @@ def train(
         recipe = Recipe(
             seed=seed,
             method="lora" if lora else "full",
-            objective=objective,
+            objectives=tuple(objective or ()),
             metric=metric or usual_metric(the_task),
             epochs=epochs,
             patience=patience,
@@ -127,13 +144,52 @@ def train(
             excerpts_alone=excerpts_alone,
         )
         limits = (limit, dev_limit, test_limit)
+        asked = None
+        if grid is not None:
+            from faithbench.training.grid import fit_grid, read_grid
+
+            asked = read_grid(grid, recipe.objectives)
+        elif grid_metric is not None:
+            raise FaithbenchError("--grid-metric chooses from a grid; give --grid as well")
         splits = load_splits(the_task, source=source, folder=data, limits=limits)
-        card = fit(splits, recipe, out, progress, base=base, device=device)
+        if asked is not None:
+            report = fit_grid(
+                splits, recipe, asked, out, progress, metric=grid_metric, base=base, device=device
+            )
+        else:
+            card = fit(splits, recipe, out, progress, base=base, device=device)
+    if asked is not None:
+        console.print(_grid_of_values(report))
+        said = f"chosen: {report['setting']}={report['chosen']}; use it with --model {out}"
+        console.print(f"{said}/{report['folder']}", highlight=False, soft_wrap=True)
+        return
     scores = ", ".join(f"{name} {value:.4f}" for name, value in card["test"].items())
-    best = f"{recipe.metric} {max(card['dev_by_epoch']):.4f}"
+    best = f"{recipe.metric} {_best(card['dev_by_epoch'], recipe.metric, the_task.kind):.4f}"
     console.print(
         f"test: {scores}; dev: {best}; use it with --model {out}", highlight=False, soft_wrap=True
     )
+
+
+def _best(history: Sequence[float], metric: str, kind: str) -> float:
+    """Return the dev score of the epoch that was kept."""
+    from faithbench.training.dev_metric import find_dev_metric
+
+    return find_dev_metric(metric, kind).best(history)
+
+
+def _grid_of_values(report: Mapping[str, Any]) -> Table:
+    """Lay out one line per value that was tried, with the dev score that chooses and test."""
+    table = Table()
+    names = list(report["tried"][0]["test"])
+    table.add_column(report["setting"], justify="right")
+    table.add_column(f"dev {report['metric']}", justify="right")
+    for name in names:
+        table.add_column(f"test {name}", justify="right")
+    for trial in report["tried"]:
+        style = "bold" if trial["value"] == report["chosen"] else None
+        scores = (f"{trial['test'][name]:.4f}" for name in names)
+        table.add_row(trial["value"], f"{trial['dev']:.4f}", *scores, style=style)
+    return table
 
 
 def _numbers(text: str) -> tuple[int, ...]:

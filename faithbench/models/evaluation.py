@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from faithbench.core.types import Progress
+from faithbench.core.types import Encoding, Progress
 from faithbench.data.dataset import Dataset
 from faithbench.models.encoding import encode
 from faithbench.models.engine import Engine
@@ -31,12 +32,18 @@ def outcomes(model: Model, data: Dataset, progress: Progress | None = None) -> l
     for start in range(0, len(data.examples), STEP):
         examples = data.examples[start : start + STEP]
         encodings = [encode(model, example, data.task.evidence) for example in examples]
-        predicted = predictions(engine, encodings)
-        engine.forget()
-        results += [
-            model.kind.outcome(encoding, prediction.target)
-            for encoding, prediction in zip(encodings, predicted, strict=True)
-        ]
+        results += outcomes_of(engine, encodings)
         if progress is not None:
             progress(f"scoring {data.split}", start + len(examples), len(data.examples))
     return results
+
+
+def outcomes_of(engine: Engine, encodings: Sequence[Encoding]) -> list[Any]:
+    """Return the prediction for each encoding; the engine forgets them."""
+    predicted = predictions(engine, encodings)
+    engine.forget()
+    kind = engine.model.kind
+    return [
+        kind.outcome(encoding, prediction.target)
+        for encoding, prediction in zip(encodings, predicted, strict=True)
+    ]

@@ -137,7 +137,8 @@ def load_model(
 ) -> Model:
     """Load a classifier or question answerer: `bundled:<task>`, a folder, or a hub name.
 
-    With the `kind` of a task, a model of another kind is refused.
+    With the `kind` of a task, a model of another kind is refused. The model's labels are the
+    task's, and after them those that its training added, such as `neutral`.
     """
     if dtype not in DTYPES:
         raise FaithbenchError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
@@ -153,6 +154,7 @@ def load_model(
             f"kind {kind}; choose a model that was trained for this task with --model"
         )
     if model_kind.has_classes:
+        labels = (*labels, *_added_labels(located))
         _check_classes(ref, located, len(labels))
     auto: Any = getattr(transformers, f"AutoModelFor{model_kind.network}")
     network, report = auto.from_pretrained(
@@ -202,6 +204,14 @@ def _kind_by_architecture(names: Iterable[str]) -> Kind:
         if any(name.endswith(kind.network) for name in names):
             return kind
     return CLASSIFICATION
+
+
+def _added_labels(located: Located) -> tuple[str, ...]:
+    """Return the classes that a training added to those of the task, by the model's card."""
+    folder = located.adapter or located.folder
+    if folder is None or not (folder / "card.json").is_file():
+        return ()
+    return tuple(read_card(folder).get("added_labels", ()))
 
 
 def _check_classes(ref: str, located: Located, wanted: int) -> None:

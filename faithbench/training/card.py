@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from faithbench.data.kinds import KINDS
 from faithbench.models.evaluation import evaluate
 from faithbench.models.model import load_model
 from faithbench.training.base import Base
-from faithbench.training.objectives import SelectedObjective
+from faithbench.training.dev_metric import score_added
+from faithbench.training.objectives import Objectives
+from faithbench.training.objectives.protocol import added_labels
 from faithbench.training.recipe import Recipe, Splits
 from faithbench.training.saving import forget_checkpoint
 
@@ -22,7 +25,7 @@ _NOTE = "run.json"
 
 
 def card_facts(
-    splits: Splits, recipe: Recipe, objective: SelectedObjective, base: Base
+    splits: Splits, recipe: Recipe, objectives: Objectives, base: Base
 ) -> dict[str, Any]:
     """Return the part of a card that is known before the first step.
 
@@ -30,14 +33,16 @@ def card_facts(
     share with the one that continues it.
     """
     task = splits.train.task
+    added = added_labels(objectives.losses)
     return {
         "task": task.name,
         "task_version": task.version,
         "kind": task.kind,
-        "labels": list(task.labels),
+        "labels": [*task.labels, *added],
+        **({"added_labels": list(added)} if added else {}),
         "base": base.name,
         "base_sha256": base.sha256,
-        "recipe": _recipe_facts(recipe, objective),
+        "recipe": _recipe_facts(recipe, objectives),
         "data": {
             name: {"source": d.source, "split": d.split, "n": len(d.examples), "sha256": d.sha256}
             for name, d in vars(splits).items()
@@ -45,15 +50,13 @@ def card_facts(
     }
 
 
-def _recipe_facts(recipe: Recipe, objective: SelectedObjective) -> dict[str, Any]:
+def _recipe_facts(recipe: Recipe, objectives: Objectives) -> dict[str, Any]:
     """Return the settings of a training as JSON has them."""
     facts: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))
     # Cards of models trained before there was a choice do not name cross-entropy: stay like them.
-    del facts["objective"]
-    if not objective.is_default:
-        facts["objective"] = {"name": objective.name, "settings": objective.settings}
-        if objective.package:
-            facts["objective"]["package"] = objective.package
+    del facts["objectives"]
+    if not objectives.is_default:
+        facts["objectives"] = [one.facts() for one in objectives.selected]
     return facts
 
 
@@ -71,12 +74,36 @@ def check_same_run(facts: dict[str, Any], out: Path) -> None:
     note.write_text(text)
 
 
+def finished(facts: dict[str, Any], out: Path) -> dict[str, Any] | None:
+    """Return the card of a folder whose training has ended, if it had these facts."""
+    file = out / "card.json"
+    if not file.exists() or (out / _NOTE).exists():
+        return None
+    card: dict[str, Any] = json.loads(file.read_text())
+    same = all(card.get(key) == value for key, value in json.loads(json.dumps(facts)).items())
+    return card if same else None
+
+
 def finish_card(
-    facts: dict[str, Any], splits: Splits, out: Path, device: str, progress: Progress
+    facts: dict[str, Any],
+    splits: Splits,
+    out: Path,
+    device: str,
+    progress: Progress,
+    *,
+    losses: Sequence[object] = (),
 ) -> dict[str, Any]:
-    """Score the written files, not the weights in memory, and write the card."""
+    """Score the written files, not the weights in memory, and write the card.
+
+    Where `losses` have added a class, the share of test items of that class that are found as
+    such is told as well, by the name of the class.
+    """
     write_card(facts, out)  # an adapter does not load without its card
     card = facts | measured(out, splits.train, splits.test, device, progress)
+    if added := added_labels(losses):
+        model = load_model(str(out), labels=splits.test.task.labels, device=device)
+        found = score_added(model, splits.test, losses, progress)
+        card["test_added"] = dict.fromkeys(added, None if found is None else round(found, 4))
     write_card(card, out)
     (out / _NOTE).unlink()
     forget_checkpoint(out)

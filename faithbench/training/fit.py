@@ -9,14 +9,15 @@ from typing import Any
 
 import torch
 
-from faithbench.core.errors import unknown
+from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Progress
-from faithbench.data.kinds import KINDS
-from faithbench.models.encoding import inputs_of
-from faithbench.models.evaluation import evaluate
+from faithbench.data.dataset import Dataset
+from faithbench.data.rationales import rationale_coverage
 from faithbench.models.model import Model
 from faithbench.training.base import find_base, settle, start_model
 from faithbench.training.card import card_facts, check_same_run, finish_card
+from faithbench.training.dev_metric import find_dev_metric
+from faithbench.training.forward import forward, make_readable
 from faithbench.training.items import (
     TrainingItem,
     TrainingSet,
@@ -25,8 +26,9 @@ from faithbench.training.items import (
     make_training_set,
     schedule,
 )
-from faithbench.training.objectives import ForwardPass, Objective, find_objective
-from faithbench.training.recipe import Recipe, Splits
+from faithbench.training.objectives import Objective, find_objectives
+from faithbench.training.objectives.protocol import Capture, added_labels, needs_rationale, prepared
+from faithbench.training.recipe import Recipe, Splits, with_labels
 from faithbench.training.saving import (
     TrainingState,
     load_checkpoint,
@@ -51,66 +53,95 @@ def fit(
 ) -> dict[str, Any]:
     """Train a model into `out` and return its card; continues where a killed run stopped."""
     task = splits.train.task
-    scores = KINDS[task.kind].scores
-    if recipe.metric not in scores:
-        raise unknown("score", recipe.metric, scores)
-    objective = find_objective(recipe.objective)
+    metric = find_dev_metric(recipe.metric, task.kind)
+    objectives = find_objectives(recipe.objectives)
+    losses, added = objectives.losses, added_labels(objectives.losses)
     out.mkdir(parents=True, exist_ok=True)
     start = find_base(base)
     recipe = settle(recipe, start)
-    facts = card_facts(splits, recipe, objective, start)
+    facts = card_facts(splits, recipe, objectives, start)
     check_same_run(facts, out)
-    model = start_model(task, recipe, start, device)
+    train = with_labels(splits.train, added)
+    model = start_model(train.task, recipe, start, device)
+    make_readable(model, objectives.captures)
     training_set = make_training_set(
-        model, splits.train, progress, recipe.excerpts, alone=recipe.excerpts_alone
+        model, train, progress, recipe.excerpts, alone=recipe.excerpts_alone, losses=losses
     )
-    learner = _learner(model, objective.loss, recipe)
+    rationales = _check_rationales(train, losses, training_set)
+    ready = tuple(prepared(loss, model, training_set) for loss in losses)
+    learner = _learner(model, ready, objectives.captures, recipe)
 
     def keep(state: TrainingState) -> None:
         if state.batch % every == 0:
             save_checkpoint(out, learner.parameters, learner.optimizer, state)
 
     state = load_checkpoint(out, learner.parameters, learner.optimizer)
-    while not over(state.history, recipe):
+    while not over(state.history, recipe, metric.best):
         _train_epoch(learner, training_set, recipe, state, keep, progress)
-        score = round(evaluate(model, splits.dev, progress)[recipe.metric], 4)
+        score = round(metric.score(model, splits.dev, losses, progress), 4)
         state = TrainingState((*state.history, score))
         # Of epochs with equal scores the last one is kept: `over` counts from it, too.
-        if score == max(state.history):
+        if score == metric.best(state.history):
             save_best(model, recipe, start, out)
         keep(state)
     course = {
         "class_weights": training_set.weights,
         "left_out": training_set.left_out,
         "dev_by_epoch": list(state.history),
+        **rationales,
     }
-    return finish_card(facts | course | weights_facts(recipe, out), splits, out, device, progress)
+    facts |= course | weights_facts(recipe, out)
+    return finish_card(facts, splits, out, device, progress, losses=losses)
 
 
-def over(history: Sequence[float], recipe: Recipe) -> bool:
+def _check_rationales(
+    train: Dataset, losses: Sequence[object], training_set: TrainingSet
+) -> dict[str, dict[str, int]]:
+    """Refuse losses that learn from rationales where there are none; else count those read."""
+    if not any(needs_rationale(loss) for loss in losses):
+        return {}
+    examples = {item.encoding.example.id: item.encoding for item in training_set.items}
+    coverage = rationale_coverage(examples[e.id] for e in train.examples if e.id in examples)
+    if coverage.whole + coverage.cut == 0:
+        raise FaithbenchError(
+            f"an objective learns from rationales, and the model reads none of split "
+            f"{train.split!r} of task {train.task.name}; choose a task with rationales, or raise "
+            "--max-tokens"
+        )
+    return {"rationale_spans": vars(coverage)}
+
+
+def over(
+    history: Sequence[float],
+    recipe: Recipe,
+    best_of: Callable[[Sequence[float]], float] = max,
+) -> bool:
     """Return whether all epochs are done, or the last `patience` of them were no better."""
     if len(history) >= recipe.epochs:
         return True
-    best = max((epoch for epoch, score in enumerate(history) if score == max(history)), default=0)
+    best = max((n for n, score in enumerate(history) if score == best_of(history)), default=0)
     return len(history) - 1 - best >= recipe.patience
 
 
 @dataclass(frozen=True, eq=False)
 class Learner:
-    """A model, its trainable weights by name, the loss they minimise, and their optimizer."""
+    """A model, its trainable weights by name, the losses they minimise, and their optimizer."""
 
     model: Model
     parameters: dict[str, torch.nn.Parameter]
-    loss: Objective
+    losses: tuple[Objective, ...]
+    captures: frozenset[Capture]
     optimizer: torch.optim.Optimizer
 
 
-def _learner(model: Model, loss: Objective, recipe: Recipe) -> Learner:
+def _learner(
+    model: Model, losses: tuple[Objective, ...], captures: frozenset[Capture], recipe: Recipe
+) -> Learner:
     trainable = {n: p for n, p in model.network.named_parameters() if p.requires_grad}
     optimizer = torch.optim.AdamW(
         trainable.values(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
     )
-    return Learner(model, trainable, loss, optimizer)
+    return Learner(model, trainable, losses, captures, optimizer)
 
 
 def _train_epoch(
@@ -133,7 +164,13 @@ def _train_epoch(
         for group in learner.optimizer.param_groups:
             group["lr"] = recipe.learning_rate * rate
         learner.optimizer.zero_grad()
-        _loss(learner, todo[index], training_set.weights).backward()
+        loss = _loss(learner, todo[index], training_set.weights)
+        if not torch.isfinite(loss):
+            raise FaithbenchError(
+                f"the loss is {loss.item()} in batch {index + 1} of epoch {epoch + 1}; "
+                "choose a lower --learning-rate, or a lower weight of the objective"
+            )
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(learner.parameters.values(), 1.0)
         learner.optimizer.step()
         keep(TrainingState(state.history, index + 1))
@@ -144,9 +181,8 @@ def _train_epoch(
 def _loss(
     learner: Learner, items: Sequence[TrainingItem], weights: tuple[float, ...] | None
 ) -> torch.Tensor:
-    """Run the network on a batch and return what the objective makes of it."""
-    model = learner.model
-    batch = collate_items(model, items, weights)
-    outputs = model.network(**inputs_of(model.network, batch.ids, batch.types, batch.attention))
-    forward = ForwardPass(tuple(outputs[name] for name in model.outputs))
-    return learner.loss(batch, forward)
+    """Run the network on a batch and add up what the objectives make of it."""
+    batch = collate_items(learner.model, items, weights)
+    seen = forward(learner.model, batch, learner.captures)
+    first, *rest = (loss(batch, seen) for loss in learner.losses)
+    return sum(rest, first)

@@ -16,6 +16,7 @@ from faithbench.data.rationales import overlaps
 from faithbench.data.sentences import sentence_spans
 from faithbench.models.encoding import encode, pad_rows
 from faithbench.models.model import Model
+from faithbench.training.objectives.protocol import added_items, added_labels
 from faithbench.training.recipe import Recipe
 
 UNBALANCED = 1.5
@@ -68,19 +69,25 @@ def make_training_set(
     excerpts: Sequence[int] = (),
     *,
     alone: bool = False,
+    losses: Sequence[object] = (),
 ) -> TrainingSet:
-    """Encode a split; leave out questions whose answer is cut off or splits a token."""
+    """Encode a split; leave out questions whose answer is cut off or splits a token.
+
+    Of `losses`, those that add items do; the task's labels then end with theirs.
+    """
     kind = model.kind
     # An excerpt may not hold the answer that its question asks for.
     reaches = () if kind.has_answers else excerpts
     examples = list(with_excerpts(data.examples, reaches, alone=alone and bool(reaches)))
     items: list[TrainingItem] = []
+    own_classes = len(data.task.labels) - len(added_labels(losses))
     left_out = Counter(dict.fromkeys(kind.unreadable_reasons, 0))
     for number, example in enumerate(examples, start=1):
         encoding = encode(model, example, data.task.evidence)
         targets = kind.training_targets(encoding)
         if targets is not None:
-            items.append(TrainingItem(encoding, targets))
+            item = TrainingItem(encoding, targets)
+            items += [item, *added_items(losses, model, item, own_classes)]
         else:
             left_out[kind.why_unreadable(encoding)] += 1
         if number % 1000 == 0 or number == len(examples):

@@ -70,17 +70,17 @@ def usual_metric(task: Task) -> str:
 class Recipe:
     """Everything that determines the weights, besides base and data.
 
-    `objective` is the loss, as `name:key=value`. `metric` is the dev score that chooses the epoch;
-    `patience` epochs without a better one end the training. `max_tokens` cuts training and dev
-    texts. `dropout` is the adapter's, `encoder_dropout` that of the network itself. Without
-    `targets`, an adapter goes on all linear maps of the encoder. Each number n of `excerpts` adds,
-    per training example, its rationale sentences with n sentences before and after; with
-    `excerpts_alone`, they replace the example.
+    `objectives` are the losses that are added, each as `name:key=value`; none is cross-entropy.
+    `metric` is the dev score that chooses the epoch, and `patience` epochs without a better one
+    end the training. `max_tokens` cuts training and dev texts. `dropout` is the adapter's,
+    `encoder_dropout` that of the network itself. Without `targets`, an adapter goes on all linear
+    maps of the encoder. Each number n of `excerpts` adds, per training example, its rationale
+    sentences with n sentences before and after; with `excerpts_alone`, they replace the example.
     """
 
     seed: int = 0
     method: Literal["lora", "full"] = "lora"
-    objective: str = "cross-entropy"
+    objectives: tuple[str, ...] = ()
     metric: str = "accuracy"
     epochs: int = 4
     patience: int = 2
@@ -96,6 +96,14 @@ class Recipe:
     targets: tuple[str, ...] = ()
     excerpts: tuple[int, ...] = ()
     excerpts_alone: bool = False
+
+
+def with_labels(data: Dataset, added: tuple[str, ...]) -> Dataset:
+    """Return a split of the same task with more labels, after its own."""
+    if not added:
+        return data
+    labels = (*data.task.labels, *added)
+    return replace(data, task=data.task.model_copy(update={"labels": labels}))
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,36 @@ def test_an_unknown_objective_is_refused(capsys: Any, monkeypatch: Any) -> None:
     assert "no objective named 'crossentropy'; did you mean 'cross-entropy'?" in error
 
 
+def test_a_grid_is_trained_and_tabulated(folder: Path, capsys: Any, monkeypatch: Any) -> None:
+    words = ("--full", "--base", "base", "--epochs", 1, "--out", "grid")
+    out = call(
+        monkeypatch, capsys, *words, "--objective", "saloss", "--grid", "weight=0,1",
+        "--grid-metric", "flip_fraction@attention",
+    )  # fmt: skip
+    report = json.loads((folder / "grid" / "grid.json").read_text())
+    lines = out.splitlines()
+    assert max(map(len, lines[:-1])) <= 80
+    assert lines[-1] == (
+        f"chosen: weight={report['chosen']}; use it with --model grid/weight={report['chosen']}"
+    )
+    cells = [line.split("│")[1:-1] for line in lines if line.startswith("│")]
+    shown = [[cell.strip() for cell in row] for row in cells]
+    assert [row[:2] for row in shown] == [
+        [trial["value"], f"{trial['dev']:.4f}"] for trial in report["tried"]
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_grid_metric_without_a_grid_is_refused(capsys: Any, monkeypatch: Any) -> None:
+    words = ("train", "--task", "mini.toml", "--data", ".", "--grid-metric", "accuracy")
+    monkeypatch.setattr(sys, "argv", ["faithbench", *words])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "--grid-metric chooses from a grid; give --grid as well" in " ".join(
+        capsys.readouterr().err.split()
+    )
+
+
 def test_heads_are_written_and_tabulated(folder: Path, capsys: Any, monkeypatch: Any) -> None:
     """On dev examples of the folder, with arcs that stand for a parser's."""
     (folder / "mini" / "dev.jsonl").write_text((folder / "mini" / "test.jsonl").read_text())

@@ -167,3 +167,10 @@ def dataset(texts: list[str], labels: list[int]) -> Dataset:
         for i, (text, label) in enumerate(zip(texts, labels, strict=True))
     )
     return Dataset(make_task(), "folder", "test", examples, "", "none", False)
+
+
+def test_a_class_that_the_task_does_not_have_is_wrong_and_no_part_of_the_mean() -> None:
+    """Gold 0, 0, 1, 1 and a third class said once: F1 of 0 is 2/3, of 1 is 1."""
+    scores = class_scores([0, 2, 1, 1], [0, 0, 1, 1], 2)
+    assert scores["accuracy"] == 0.75
+    assert scores["macro_f1"] == pytest.approx((2 / 3 + 1) / 2)

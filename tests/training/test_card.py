@@ -21,7 +21,12 @@ from faithbench.training.card import (
     write_card,
 )
 from faithbench.training.items import TrainingBatch
-from faithbench.training.objectives import ForwardPass, SelectedObjective, find_objective
+from faithbench.training.objectives import (
+    ForwardPass,
+    Objectives,
+    SelectedObjective,
+    find_objectives,
+)
 from tests.support.builders import make_task
 from tests.support.training import ADAPTER, dataset, label_splits, save_base, silent
 
@@ -53,20 +58,20 @@ def test_no_answer_is_the_majority_of_questions_without_one() -> None:
 
 def test_facts_name_an_objective_only_if_it_is_not_the_default() -> None:
     """So that cards and unfinished trainings from before there was a choice stay valid."""
-    usual = card_facts(label_splits(), ADAPTER, find_objective(), BASE)
-    assert "objective" not in usual["recipe"]
+    usual = card_facts(label_splits(), ADAPTER, find_objectives(), BASE)
+    assert "objectives" not in usual["recipe"]
     assert usual["recipe"]["seed"] == 0 and usual["recipe"]["targets"] == []
     selected = SelectedObjective("mine", Mine(0.5))
-    recipe = card_facts(label_splits(), ADAPTER, selected, BASE)["recipe"]
-    assert recipe["objective"] == {"name": "mine", "settings": {"weight": 0.5}}
-    assert recipe == usual["recipe"] | {"objective": recipe["objective"]}
-    foreign = replace(selected, package="toys 1.2")
+    recipe = card_facts(label_splits(), ADAPTER, Objectives((selected,)), BASE)["recipe"]
+    assert recipe["objectives"] == [{"name": "mine", "settings": {"weight": 0.5}}]
+    assert recipe == usual["recipe"] | {"objectives": recipe["objectives"]}
+    foreign = Objectives((replace(selected, package="toys 1.2"),))
     recipe = card_facts(label_splits(), ADAPTER, foreign, BASE)["recipe"]
-    assert recipe["objective"]["package"] == "toys 1.2"
+    assert recipe["objectives"][0]["package"] == "toys 1.2"
 
 
 def test_facts_of_data_and_base() -> None:
-    facts = card_facts(label_splits(), ADAPTER, find_objective(), BASE)
+    facts = card_facts(label_splits(), ADAPTER, find_objectives(), BASE)
     assert (facts["base"], facts["base_sha256"]) == ("tiny", "b" * 64)
     assert facts["data"] == {
         name: {"source": "folder", "split": name, "n": n, "sha256": f"{name}-sum"}

@@ -19,7 +19,7 @@ from faithbench.training import objectives
 from faithbench.training.base import find_base, start_model
 from faithbench.training.fit import fit
 from faithbench.training.items import batches, collate_items, make_training_set, schedule
-from faithbench.training.objectives import find_objective, objective
+from faithbench.training.objectives import find_objective, find_objectives, objective
 from faithbench.training.objectives.cross_entropy import CrossEntropy
 from faithbench.training.recipe import Recipe, Splits
 from tests.support.training import (
@@ -33,7 +33,9 @@ from tests.support.training import (
 
 TOYS = Path(__file__).parents[1] / "support" / "objectives"
 # Two batches of four, one epoch; without dropout no random number is drawn on the way.
-TWO_STEPS = replace(WHOLE, epochs=1, encoder_dropout=0.0, objective="label-smoothing:amount=0.3")
+TWO_STEPS = replace(
+    WHOLE, epochs=1, encoder_dropout=0.0, objectives=("label-smoothing:amount=0.3",)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +65,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_default_is_cross_entropy() -> None:
     chosen = find_objective()
     assert (chosen.name, chosen.loss, chosen.settings) == ("cross-entropy", CrossEntropy(), {})
-    assert chosen.is_default and chosen == find_objective(Recipe().objective)
+    assert chosen.is_default and find_objectives(Recipe().objectives).selected == (chosen,)
 
 
 @pytest.mark.usefixtures("toy")
@@ -99,11 +101,12 @@ def test_card_and_resumed_run_know_an_objective_that_is_not_the_default(
         fit(splits, TWO_STEPS, out, killer("epoch 1/1", 2), base=str(base), device="cpu")
     for other in ("label-smoothing:amount=0.2", "cross-entropy"):
         with pytest.raises(FaithbenchError, match="holds a training with other data or settings"):
-            fit(splits, replace(TWO_STEPS, objective=other), out, silent, base=str(base))
+            fit(splits, replace(TWO_STEPS, objectives=(other,)), out, silent, base=str(base))
     # Written in another way, it is the same objective.
-    same = replace(TWO_STEPS, objective=" label-smoothing : amount = 0.30 ")
+    same = replace(TWO_STEPS, objectives=(" label-smoothing : amount = 0.30 ",))
     card = fit(splits, same, out, silent, base=str(base), device="cpu")
-    assert card["recipe"]["objective"] == {"name": "label-smoothing", "settings": {"amount": 0.3}}
+    told = {"name": "label-smoothing", "settings": {"amount": 0.3}}
+    assert card["recipe"]["objectives"] == [told]
 
 
 @pytest.mark.usefixtures("toy")
@@ -117,6 +120,8 @@ def test_card_and_resumed_run_know_an_objective_that_is_not_the_default(
             "no setting of cross-entropy named 'amount'; known: (it has none)",
         ),
         ("label-smoothing:amount=much", "label-smoothing: amount is a float, found 'much'"),
+        ("saloss:weight=-1", "objective saloss: weight is at least 0, found -1"),
+        ("saloss:weight=nan", "saloss: weight is a finite number, found 'nan'"),
         ("amount=0.1", "setting 'amount=0.1' has no objective; write name:amount=0.1"),
         (
             "cross-entropy,label-smoothing",
@@ -135,9 +140,30 @@ def test_a_fault_in_the_choice_is_named(text: str, message: str) -> None:
     assert str(caught.value) == message
 
 
+def test_an_auxiliary_objective_gets_cross_entropy_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, "attentive", "Attentive")
+    both = find_objectives(("attentive",))
+    assert [one.name for one in both.selected] == ["cross-entropy", "attentive"]
+    assert both.losses == (CrossEntropy(), Attentive()) and both.captures == {"attentions"}
+    assert not both.is_default and find_objectives(()).is_default
+    named = find_objectives(("attentive", "cross-entropy"))
+    assert [one.name for one in named.selected] == ["attentive", "cross-entropy"]
+    with pytest.raises(FaithbenchError, match="objective 'attentive' is given twice; name it once"):
+        find_objectives(("attentive", "attentive:weight=3"))
+
+
+def test_an_objective_of_weight_0_is_told_but_not_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(monkeypatch, "attentive", "Attentive")
+    none = find_objectives(("attentive:weight=0",))
+    assert none.losses == (CrossEntropy(),) and none.captures == frozenset()
+    assert [one.name for one in none.selected] == ["cross-entropy", "attentive"]
+
+
 def test_an_unknown_objective_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FaithbenchError, match="no objective named 'hinge'"):
-        fit(label_splits(), replace(WHOLE, objective="hinge"), tmp_path / "out", silent)
+        fit(label_splits(), replace(WHOLE, objectives=("hinge",)), tmp_path / "out", silent)
     assert not (tmp_path / "out").exists()
 
 
@@ -163,7 +189,9 @@ class Plain:
 
 @dataclass(frozen=True)
 class Attentive(Plain):
-    captures: ClassVar = frozenset({"embeddings", "attentions"})
+    captures: ClassVar = frozenset({"attentions"})
+    auxiliary: ClassVar = True
+    weight: float = 2.0
 
 
 class NoDataclass:
@@ -198,12 +226,6 @@ def test_an_installed_package_brings_an_objective(monkeypatch: pytest.MonkeyPatc
             "Plain",
             "objective 'cross-entropy' is defined by faithbench itself and package toys; "
             "uninstall one",
-        ),
-        (
-            "attentive",
-            "Attentive",
-            "objective 'attentive' asks for attentions and embeddings, which training does not "
-            "capture yet; choose an objective of logits alone",
         ),
     ],
 )

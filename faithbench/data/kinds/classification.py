@@ -121,14 +121,20 @@ def class_log_probabilities(reader: Reader, inputs: Sequence[Sequence[TokenRow]]
 def class_scores(predicted: Sequence[int], gold: Sequence[int], classes: int) -> dict[str, float]:
     """Return accuracy, F1 averaged over all classes, and Matthews' correlation.
 
-    A class that is neither predicted nor there has an F1 of 0. Matthews' is R_K of Gorodkin
-    (2004) for more than two classes, and 0 where either side knows one class only.
+    A class that is neither predicted nor there has an F1 of 0. A model may have more classes than
+    the task: to predict one of those is wrong, and F1 is the mean over the task's. Matthews' is
+    R_K of Gorodkin (2004) for more than two classes, and 0 where either side knows one class only.
     """
-    table = np.zeros((classes, classes))
+    size = max([classes - 1, *predicted]) + 1
+    table = np.zeros((size, size))
     np.add.at(table, (np.asarray(gold), np.asarray(predicted)), 1)
     right, there, said = table.diagonal(), table.sum(axis=1), table.sum(axis=0)
     n, correct = len(gold), right.sum()
     spread = (n**2 - (said**2).sum()) * (n**2 - (there**2).sum())
-    f1 = 2 * right / np.maximum(there + said, 1)
+    f1 = (2 * right / np.maximum(there + said, 1))[:classes]
     matthews = float((correct * n - there @ said) / np.sqrt(spread)) if spread > 0 else 0.0
-    return {"accuracy": float(correct / n), "macro_f1": float(f1.mean()), "matthews": matthews}
+    return {
+        "accuracy": float(correct / n),
+        "macro_f1": float(f1.mean()),
+        "matthews": matthews,
+    }

@@ -135,13 +135,15 @@ def embedding_leaf(
     """Make the word embeddings, or `value` in their place, the leaf of gradients while inside.
 
     Token ids are still passed to the network: GPT-2 needs them to find the last token.
-    Without `cut`, `value` stays part of the graph it comes from.
+    Without `cut`, they stay part of the graph they come from, if there is one.
     """
     leaf: list[torch.Tensor] = []
 
     def place(_module: torch.nn.Module, _args: Any, output: torch.Tensor) -> torch.Tensor:
         embeddings = output if value is None else value
-        leaf.append(embeddings.detach().requires_grad_() if cut else embeddings)
+        # What no weight is trained for has no graph to stay in, and begins one.
+        fixed = cut or not embeddings.requires_grad
+        leaf.append(embeddings.detach().requires_grad_() if fixed else embeddings)
         return leaf[-1]
 
     handle = network.get_input_embeddings().register_forward_hook(place)

@@ -1,8 +1,9 @@
 """Training objectives: the losses that `faithbench train --objective` can minimise.
 
 An objective is a frozen dataclass whose fields are its settings, all with defaults, and whose call
-returns the loss of a batch. Each module of this folder holds one and is found by being here; an
-installed package brings its own as an entry point of the group `faithbench.objectives`:
+returns the loss of a batch; `protocol.py` says what else it may have. Each module of this folder
+holds one and is found by being here; an installed package brings its own as an entry point of the
+group `faithbench.objectives`:
 
     @objective("label-smoothing")
     @dataclass(frozen=True)
@@ -17,76 +18,42 @@ This file does not import torch; the modules next to it do, and are imported by 
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.plugins import Plugin, installed
 from faithbench.core.spec import parse_explainers
 from faithbench.core.types import Settings
 from faithbench.explainers.selection import configure
-
-if TYPE_CHECKING:
-    import torch
-
-    from faithbench.training.items import TrainingBatch
+from faithbench.training.objectives.protocol import (
+    Capture,
+    ForwardPass,
+    Objective,
+    captures_of,
+    is_auxiliary,
+    weight_of,
+)
 
 __all__ = [
     "DEFAULT",
     "GROUP",
     "Capture",
-    "Capturing",
     "ForwardPass",
     "Objective",
+    "Objectives",
     "SelectedObjective",
     "find_objective",
+    "find_objectives",
     "objective",
 ]
 
 DEFAULT = "cross-entropy"
 GROUP = "faithbench.objectives"
-Capture = Literal["attentions", "embeddings"]
 Class = TypeVar("Class", bound=type)
-
-
-@dataclass(frozen=True, eq=False)
-class ForwardPass:
-    """The outputs of the network in training mode, with their graph.
-
-    `logits` has one tensor per output: [items, classes] of a classifier, [items, tokens] for the
-    first and for the last token of a question answerer. What an objective asks to be captured
-    becomes a field here.
-    """
-
-    logits: tuple[torch.Tensor, ...]
-
-
-class Objective(Protocol):
-    """A frozen dataclass whose fields are its settings; returns the loss of a batch.
-
-    It draws no random numbers besides torch's, which checkpoints restore, and keeps nothing
-    between batches, so that a killed training ends with the weights of an uninterrupted one. An
-    objective that needs more than logits is `Capturing` as well.
-    """
-
-    def __call__(self, batch: TrainingBatch, forward: ForwardPass) -> torch.Tensor:
-        """Return the loss to minimise, a scalar with its graph."""
-        ...
-
-
-@runtime_checkable
-class Capturing(Protocol):
-    """The optional member of an objective: which values of the forward pass it reads.
-
-    `attentions` stands for the attention probabilities of each block, [items, heads, queries,
-    keys]; `embeddings` for the output of the embedding layer, [items, tokens, width], inside the
-    graph, so that `torch.autograd.grad(..., create_graph=True)` gives gradients at the input that
-    can be trained on. No objective needs either yet, so training refuses one that has this member.
-    """
-
-    captures: ClassVar[frozenset[Capture]]
 
 
 @dataclass(frozen=True)
@@ -106,6 +73,33 @@ class SelectedObjective:
     def is_default(self) -> bool:
         """Whether this is what `faithbench train` minimises unless told otherwise."""
         return self.name == DEFAULT and self.loss == type(self.loss)()
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a card says of it."""
+        package = {"package": self.package} if self.package else {}
+        return {"name": self.name, "settings": self.settings, **package}
+
+
+@dataclass(frozen=True)
+class Objectives:
+    """The objectives of one training, whose losses are added."""
+
+    selected: tuple[SelectedObjective, ...]
+
+    @property
+    def is_default(self) -> bool:
+        """Whether there is nothing but the default."""
+        return len(self.selected) == 1 and self.selected[0].is_default
+
+    @property
+    def losses(self) -> tuple[Objective, ...]:
+        """The losses that are computed: all but those of weight 0."""
+        return tuple(one.loss for one in self.selected if weight_of(one.loss) != 0)
+
+    @property
+    def captures(self) -> frozenset[Capture]:
+        """What the losses read of a forward pass besides logits."""
+        return frozenset().union(*(captures_of(loss) for loss in self.losses))
 
 
 _OBJECTIVES: dict[str, type[Any]] = {}
@@ -143,13 +137,21 @@ def find_objective(text: str = DEFAULT) -> SelectedObjective:
     else:
         raise unknown("objective", name, {*_OBJECTIVES, *plugins})
     loss: Objective = configure(name, cls, settings)
-    if isinstance(loss, Capturing) and loss.captures:
-        wanted = " and ".join(sorted(loss.captures))
-        raise FaithbenchError(
-            f"objective {name!r} asks for {wanted}, which training does not capture yet; "
-            "choose an objective of logits alone"
-        )
+    weight = weight_of(loss)
+    if not (math.isfinite(weight) and weight >= 0):
+        raise FaithbenchError(f"objective {name}: weight is at least 0, found {weight:g}")
     return SelectedObjective(name, loss, package)
+
+
+def find_objectives(texts: Sequence[str] = ()) -> Objectives:
+    """Resolve the objectives of a training; those that are only added get cross-entropy first."""
+    found = [find_objective(text) for text in texts]
+    names = [one.name for one in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise FaithbenchError(f"objective {twice[0]!r} is given twice; name it once")
+    if all(is_auxiliary(one.loss) for one in found):
+        found.insert(0, find_objective())
+    return Objectives(tuple(found))
 
 
 def _load(plugin: Plugin) -> type[Any]:

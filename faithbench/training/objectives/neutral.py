@@ -1,0 +1,54 @@
+"""Neutral labels (L2E, Situ et al., ACL 2021, section 5): no evidence, no verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.data.rationales import without_rationale
+from faithbench.models.model import Model
+from faithbench.training.items import TrainingBatch, TrainingItem, TrainingSet
+from faithbench.training.objectives import objective
+from faithbench.training.objectives.protocol import ForwardPass
+
+
+@objective("neutral")
+@dataclass(frozen=True)
+class Neutral:
+    """Teach that a text without its rationale is neutral, a class of its own.
+
+    Each training text with a rationale has a copy in which the rationale's tokens are masked. The
+    rationale is then the ground truth of what such a model must look at. A text whose rationale
+    lies wholly beyond the tokens that the model reads gets no copy.
+    """
+
+    auxiliary: ClassVar[bool] = True
+    needs_rationale: ClassVar[bool] = True
+    added_label: ClassVar[str] = "neutral"
+
+    def check(self, model: Model, training_set: TrainingSet) -> None:
+        """Refuse a task without classes."""
+        if not model.kind.has_classes:
+            raise FaithbenchError(
+                f"neutral adds a class, and a {model.kind.model_noun} has none; "
+                "choose a task with classes"
+            )
+
+    def more_items(self, model: Model, item: TrainingItem, label: int) -> Iterable[TrainingItem]:
+        """Return the copy with the rationale masked, if there is anything to mask."""
+        kept = without_rationale(item.encoding)
+        if kept is None:
+            return []
+        ids = np.where(kept, item.encoding.ids, model.erasure_id("mask"))
+        example = replace(item.encoding.example, id=f"{item.encoding.example.id}#neutral")
+        encoding = replace(item.encoding, ids=ids, example=example)
+        return [TrainingItem(encoding, (label,))]
+
+    def __call__(self, batch: TrainingBatch, forward: ForwardPass) -> torch.Tensor:
+        """Return 0: the copies are items, which the task's own loss counts as it does others."""
+        return forward.logits[0].new_zeros(())

@@ -1,0 +1,98 @@
+"""Neutral labels: which items are added, and what the trained model is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.types import Example
+from faithbench.data.tasks import Task
+from faithbench.models.encoding import encode
+from faithbench.models.model import load_model
+from faithbench.testing import tiny
+from faithbench.training.fit import fit
+from faithbench.training.items import TrainingItem, make_training_set
+from faithbench.training.objectives.neutral import Neutral
+from faithbench.training.recipe import Splits, with_labels
+from tests.support.builders import make_task
+from tests.support.training import WHOLE, answer_splits, dataset, label_splits, save_base, silent
+
+
+def test_the_copy_has_the_rationale_masked_and_the_class_after_the_task_s() -> None:
+    model = tiny.tiny_model(classes=3)
+    item = TrainingItem(encode(model, Example("e", "a goodly film", 1, rationale=((2, 8),))), (1,))
+    (copy,) = Neutral().more_items(model, item, 2)
+    mask = model.tokenizer.mask_token_id
+    tokens = model.tokenizer.convert_ids_to_tokens(copy.encoding.ids.tolist())
+    assert tokens == ["[CLS]", "a", "[MASK]", "[MASK]", "film", "[SEP]"]
+    assert copy.targets == (2,) and (copy.encoding.ids == mask).sum() == 2
+    assert not (item.encoding.ids == mask).any(), "the original stays"
+    without = TrainingItem(encode(model, Example("n", "a film", 0)), (0,))
+    assert list(Neutral().more_items(model, without, 2)) == []
+
+
+def test_a_rationale_beyond_the_last_token_adds_nothing() -> None:
+    model = tiny.tiny_model()
+    text = "w1 " * 70 + "dull"
+    item = TrainingItem(encode(model, Example("e", text, 1, rationale=((210, 214),))), (1,))
+    assert list(Neutral().more_items(model, item, 2)) == []
+
+
+def test_a_training_set_with_copies_weighs_three_classes() -> None:
+    """Of 26 texts all are marked: 13 no, 13 yes and 26 neutral ones."""
+    model = tiny.tiny_model(classes=3)
+    data = with_labels(marked_splits().train, ("neutral",))
+    made = make_training_set(model, data, silent, losses=(Neutral(),))
+    counts = np.bincount([item.targets[0] for item in made.items])
+    assert counts.tolist() == [13, 13, 26]
+    assert made.weights == (52 / 39, 52 / 39, 52 / 78) or made.weights == pytest.approx(
+        (1.333333, 1.333333, 0.666667)
+    )
+
+
+def test_the_model_has_a_third_class_and_the_task_s_scores(tmp_path: Path) -> None:
+    base = save_base(tmp_path, "bert")
+    recipe = replace(WHOLE, objectives=("neutral",), epochs=12, patience=12, encoder_dropout=0.0)
+    splits = marked_splits()
+    card = fit(splits, recipe, tmp_path / "out", silent, base=str(base), device="cpu")
+    assert card["labels"] == ["no", "yes", "neutral"] and card["added_labels"] == ["neutral"]
+    assert card["rationale_spans"] == {"whole": 26, "cut": 0, "lost": 0}
+    assert card["test"]["accuracy"] == 1.0 and card["test_added"] == {"neutral": 1.0}
+    assert card["recipe"]["objectives"][1] == {"name": "neutral", "settings": {}}
+    model = load_model(str(tmp_path / "out"), labels=("no", "yes"), device="cpu")
+    assert model.labels == ("no", "yes", "neutral")
+    # Without what its card says, the folder is a model of another task.
+    (tmp_path / "out" / "card.json").write_text(json.dumps({**card, "added_labels": []}))
+    with pytest.raises(FaithbenchError, match="has 3 classes, the task has 2"):
+        load_model(str(tmp_path / "out"), labels=("no", "yes"), device="cpu")
+
+
+def test_a_task_without_rationales_is_refused_in_one_line(tmp_path: Path) -> None:
+    recipe = replace(WHOLE, objectives=("neutral",))
+    base = save_base(tmp_path, "bert")
+    with pytest.raises(FaithbenchError, match="learns from rationales, and the model reads none"):
+        fit(label_splits(), recipe, tmp_path / "out", silent, base=str(base), device="cpu")
+    questions = replace(recipe, metric="f1")
+    with pytest.raises(FaithbenchError, match="learns from rationales"):
+        fit(answer_splits(), questions, tmp_path / "qa", silent, base=str(base), device="cpu")
+
+
+def marked_splits() -> Splits:
+    """The splits of labels with `good` or `bad`, the first word, as the rationale."""
+    splits = label_splits()
+    task: Task = make_task(hub=None, rationale="human")
+    return Splits(
+        *(
+            dataset(
+                task,
+                [replace(e, rationale=((0, len(e.text.split()[0])),)) for e in part.examples],
+                part.split,
+            )
+            for part in (splits.train, splits.dev, splits.test)
+        )
+    )
