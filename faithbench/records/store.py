@@ -32,6 +32,11 @@ class StoredRecord:
         return read_rows(self.path.with_name(facts.file), facts.sha256)
 
     @cached_property
+    def by_id(self) -> dict[str, ResultRow]:
+        """The rows by the id of their example."""
+        return {row.id: row for row in self.rows}
+
+    @cached_property
     def conditions(self) -> Conditions:
         """The conditions under which the record was made; this reads its rows."""
         return conditions_of(self.record, self.rows)
