@@ -1,30 +1,54 @@
 """Train models with SaLoss and measure whether their explanations get better.
 
-    python benchmarks/saloss.py train --data <data folder> [--out models/saloss] [--worker 0/2]
-    python benchmarks/saloss.py measure --data <data folder> [--out models/saloss] [--worker 0/2]
+    python benchmarks/saloss.py train --data <data folder> [--out models/saloss]
+    python benchmarks/saloss.py measure --data <data folder> [--out models/saloss]
     python benchmarks/saloss.py tables [--out models/saloss] [--no-write]
 
-`train` makes the models of the study, those that matter most first; several workers share the
-list. `measure` explains the same test texts with each model that is there. Both continue where
-they were stopped. `tables` writes the section of RESULTS.md from what is there by then.
+`train` makes the models of the study, those that matter most first. `measure` explains the same
+test texts with each model that is trained. Both continue where they were stopped, and may run
+several times at once: each takes what no other works on. `tables` writes the section of
+RESULTS.md from what is there by then.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterator
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from tabulate import tabulate
+
+from faithbench.core.types import Floats
 from faithbench.data.tasks import load_task
-from faithbench.training.fit import fit
+from faithbench.records.model_comparison import (
+    ModelPair,
+    ModelRecords,
+    compare_models,
+    examples_of,
+    find_models,
+)
 from faithbench.training.recipe import Recipe, load_splits, usual_metric
 
-PAPER_WEIGHTS = (1e-4, 1e-3, 1e-2)
-SALIENCES = ("textrank", "uniform", "tfidf", "chi2")
-LIMITS = {"sst2": None, "agnews": 5000, "semeval": 5000}
+LIMITS = {"sst2": 6920, "semeval": 5000, "agnews": 5000}
 """Training texts; one pass over them."""
+DEV = 1000
+TEXTS = 200
+EXPLAINERS = (
+    "attention",
+    "attention-x-gradient",
+    "input-x-gradient",
+    "integrated-gradients:steps=4",
+    "random",
+)
+KINDS = ("textrank", "uniform", "tfidf", "chi2")
+CONTROLS = tuple(f"salience:kind={kind}" for kind in KINDS)
+
+Saliences = Mapping[str, Mapping[str, Floats]]
 
 
 @dataclass(frozen=True)
@@ -32,15 +56,19 @@ class Trained:
     """One model of the study; `salience` is empty for plain training."""
 
     task: str
-    salience: str
-    weight: float
-    seed: int
+    salience: str = ""
+    weight: float = 0
+    seed: int = 0
+
+    @property
+    def setting(self) -> str:
+        """The training without its seed."""
+        return f"{self.salience}-{self.weight:g}" if self.salience else "plain"
 
     @property
     def folder(self) -> str:
         """The model's folder, below that of the study."""
-        kind = f"{self.salience}-{self.weight:g}" if self.salience else "plain"
-        return f"{self.task}/{kind}-seed{self.seed}"
+        return f"{self.task}/{self.setting}-seed{self.seed}"
 
     @property
     def recipe(self) -> Recipe:
@@ -56,57 +84,230 @@ class Trained:
 
 def study() -> Iterator[Trained]:
     """Yield the models, those that matter most first."""
-    yield Trained("sst2", "", 0, 0)
-    for weight in (0.1, 1e-2, 1.0, 1e-3, 1e-4):
-        yield Trained("sst2", "textrank", weight, 0)
-    yield Trained("sst2", "uniform", 0.1, 0)
+    yield Trained("sst2")
+    for weight in (0.1, 1e-2, 1.0):
+        yield Trained("sst2", "textrank", weight)
+    yield Trained("sst2", "uniform", 0.1)
     for seed in (1, 2):
-        yield Trained("sst2", "", 0, seed)
+        yield Trained("sst2", seed=seed)
         yield Trained("sst2", "textrank", 0.1, seed)
         yield Trained("sst2", "uniform", 0.1, seed)
-    for task in ("semeval", "agnews"):
-        yield Trained(task, "", 0, 0)
-        yield Trained(task, "textrank", 0.1, 0)
-        yield Trained(task, "uniform", 0.1, 0)
+    for weight in (1e-3, 1e-4):
+        yield Trained("sst2", "textrank", weight)
     for salience in ("tfidf", "chi2"):
-        for seed in (0, 1, 2):
-            yield Trained("sst2", salience, 0.1, seed)
+        yield Trained("sst2", salience, 0.1)
+    for task in ("semeval", "agnews"):
+        yield Trained(task)
+        yield Trained(task, "textrank", 0.1)
+        yield Trained(task, "uniform", 0.1)
     for seed in (1, 2):
+        for salience in ("tfidf", "chi2"):
+            yield Trained("sst2", salience, 0.1, seed)
         yield Trained("sst2", "textrank", 1e-2, seed)
-    for salience in ("uniform", "tfidf", "chi2"):
-        for seed in (0, 1, 2):
+    for seed in (0, 1, 2):
+        for salience in ("uniform", "tfidf", "chi2"):
             yield Trained("sst2", salience, 1e-2, seed)
 
 
-def train(data: Path, out: Path, worker: tuple[int, int]) -> None:
-    """Train a worker's share of the models that are not there yet."""
-    number, count = worker
-    for one in list(study())[number::count]:
+def is_trained(folder: Path) -> bool:
+    """Return whether a folder holds a model whose training has ended."""
+    return (folder / "card.json").exists() and not (folder / "run.json").exists()
+
+
+@contextmanager
+def claimed(out: Path, work: str) -> Iterator[bool]:
+    """Say whether a piece of work is this process's to do; the claim ends with the process."""
+    import fcntl
+
+    file = out / ".claims" / work.replace("/", "-")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def train(data: Path, out: Path) -> None:
+    """Train the models that are not there yet and that no other process is training."""
+    from faithbench.training.fit import fit
+
+    for one in study():
         folder = out / one.folder
-        if (folder / "card.json").exists() and not (folder / "run.json").exists():
+        with claimed(out, f"train-{one.folder}") as mine:
+            if not mine or is_trained(folder):
+                continue
+            limits = (LIMITS[one.task], DEV, None)
+            splits = load_splits(load_task(one.task), folder=data, limits=limits)
+            card = fit(splits, one.recipe, folder, lambda *_: None)
+            print(one.folder, card["dev_by_epoch"], card["test"], flush=True)
+
+
+def measure(data: Path, out: Path) -> None:
+    """Explain test texts with every model that is trained by now."""
+    from faithbench.api import evaluate
+
+    for one in study():
+        with claimed(out, f"measure-{one.folder}") as mine:
+            if not mine or not is_trained(out / one.folder):
+                continue
+            controls = CONTROLS if one == Trained(one.task) else ()
+            evaluate(
+                one.task,
+                ",".join((*EXPLAINERS, *controls)),
+                model=str(out / one.folder),
+                data=data,
+                limit=TEXTS,
+                metrics="flip_fraction",
+                human=False,
+                seeds=1,
+                jobs=1,
+                results=out / "records",
+            )
+            print(one.folder, flush=True)
+
+
+def divergence(attention: Sequence[float], salience: Floats) -> float:
+    """Return KL(attention, salience), both normalised over the tokens of a text."""
+    alpha = np.array(attention) / math.fsum(attention)
+    sigma = salience / salience.sum()
+    there = alpha > 0
+    return float((alpha[there] * np.log(alpha[there] / sigma[there])).sum())
+
+
+def attention_facts(side: ModelRecords, saliences: Saliences) -> dict[str, float]:
+    """Return the mean divergence of attention from each salience, and its share on special tokens.
+
+    Both are read from the recorded scores of `attention`, which are those of the text's tokens.
+    """
+    rows = [row for stored in side.by_explainer["attention"] for row in stored.rows]
+    facts = {
+        kind: math.fsum(divergence(row.scores, by_id[row.id]) for row in rows) / len(rows)
+        for kind, by_id in saliences.items()
+    }
+    return facts | {"special": math.fsum(1 - math.fsum(row.scores) for row in rows) / len(rows)}
+
+
+def saliences_of(plain: ModelRecords) -> Saliences:
+    """Return the salience of each text's tokens, as the controls beside the plain model have it."""
+    controls = (
+        stored for label, (stored, *_) in plain.by_explainer.items() if label.startswith("salience")
+    )
+    return {
+        str(stored.record.explainer.settings["kind"]): {
+            row.id: np.array(row.scores) for row in stored.rows
+        }
+        for stored in controls
+    }
+
+
+def settings_of(out: Path, task: str, measured: set[str]) -> dict[str, list[Trained]]:
+    """Return the measured models of a task, seeds of the same training together, plain first."""
+    grouped: dict[str, list[Trained]] = {}
+    for one in study():
+        if one.task == task and Path(one.folder).name in measured and is_trained(out / one.folder):
+            grouped.setdefault(one.setting, []).append(one)
+    return grouped
+
+
+def measured_models(records: Path, task: str) -> set[str]:
+    """Return the names of the models that records of a task are about."""
+    from faithbench.records.store import stored_records
+
+    return {stored.record.model.name for stored in stored_records(records, task)}
+
+
+def training_table(
+    out: Path, groups: Mapping[str, Sequence[Trained]], sides: Mapping[str, ModelRecords]
+) -> str:
+    """Return one line per training: scores of the model, and where its attention lies."""
+    saliences = saliences_of(sides["plain"])
+    plain = attention_facts(sides["plain"], saliences)
+    lines = []
+    for setting, models in groups.items():
+        cards = [json.loads((out / one.folder / "card.json").read_text()) for one in models]
+        score = np.mean([card["test"][card["recipe"]["metric"]] for card in cards])
+        facts = attention_facts(sides[setting], saliences)
+        own = models[0].salience or "textrank"
+        change = facts[own] / plain[own] - 1
+        apart = (facts["textrank"], facts["uniform"], facts[own])
+        lines.append((setting, len(models), score, *apart, f"{change:+.0%}", facts["special"]))
+    head = ("training", "seeds", "test score", "KL to TextRank", "KL to uniform", "KL to its own")
+    return tabulate(
+        lines, (*head, "change", "on special tokens"), "pipe", floatfmt=".3f", disable_numparse=[6]
+    )
+
+
+def flip_table(sides: Mapping[str, ModelRecords]) -> str:
+    """Return a line per explainer and training: flip fractions, and both tests against plain."""
+    plain = sides["plain"]
+    lines = []
+    for setting, side in sides.items():
+        if setting == "plain":
             continue
-        limits = (LIMITS[one.task], 1000, None)
-        splits = load_splits(load_task(one.task), folder=data, limits=limits)
-        print(one.folder, flush=True)
-        card = fit(splits, one.recipe, folder, lambda *_: None)
-        print(one.folder, card["dev_by_epoch"], card["test"], flush=True)
+        labels = [label for label in side.by_explainer if label in plain.by_explainer]
+        ids = examples_of([plain, side])
+        lines += [
+            (setting, *_cells(pair))
+            for pair in compare_models(plain, side, "flip_fraction", labels, ids)
+        ]
+    head = ("training", "explainer", "plain", "trained", "change", "p paired, Holm", "p rank-sum")
+    return tabulate(lines, head, "pipe", disable_numparse=True)
+
+
+def _cells(pair: ModelPair) -> tuple[str, ...]:
+    return (
+        pair.explainer,
+        f"{pair.first:.3f}",
+        f"{pair.second:.3f}",
+        f"{pair.second - pair.first:+.3f}",
+        _p(pair.adjusted),
+        _p(pair.rank_sum.p),
+    )
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}"
+
+
+def tables(out: Path, task: str) -> str:
+    """Return both tables of a task, over the seeds that every compared setting has."""
+    records = out / "records"
+    groups = settings_of(out, task, measured_models(records, task))
+    sides = {
+        setting: find_models([",".join(Path(one.folder).name for one in models)], task, records)[0]
+        for setting, models in groups.items()
+    }
+    n = len(sides["plain"].first.rows)
+    told = f"{LIMITS[task]} training texts, one pass; {n} test texts"
+    return (
+        f"### {task}: {told}\n\n{training_table(out, groups, sides)}\n\n"
+        f"Flip fraction, lower is better:\n\n{flip_table(sides)}\n"
+    )
 
 
 def main() -> None:
     """Run one of the three commands."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n", maxsplit=1)[0] if __doc__ else ""
-    )
+    parser = argparse.ArgumentParser()
     parser.add_argument("command", choices=("train", "measure", "tables"))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("models/saloss"))
-    parser.add_argument("--worker", default="0/1", help="number of this worker / how many")
+    parser.add_argument("--no-write", action="store_true")
     asked = parser.parse_args()
-    number, _, count = asked.worker.partition("/")
-    if asked.command == "train":
-        train(asked.data, asked.out, (int(number), int(count)))
+    if asked.command != "tables":
+        work = train if asked.command == "train" else measure
+        work(asked.data, asked.out)
+        return
+    done = [task for task in LIMITS if (asked.out / Trained(task).folder / "card.json").exists()]
+    body = "\n".join(tables(asked.out, task) for task in done)
+    if asked.no_write:
+        print(body)
     else:
-        sys.exit("not yet")
+        from tables import write_section
+
+        write_section("SaLoss", "python benchmarks/saloss.py tables", body, timed=False)
 
 
 if __name__ == "__main__":

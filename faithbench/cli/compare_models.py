@@ -56,6 +56,8 @@ def compare_models(
     from faithbench.records.model_comparison import examples_of, find_models
 
     console = Console()
+    if len(models) < 2:
+        raise FaithbenchError("name two models or more to compare; several seeds with commas")
     sides = find_models(models, task, results)
     labels = _wanted(explainer, sides)
     names = [name.strip() for name in metric.split(",") if name.strip()]

@@ -67,8 +67,6 @@ def find_models(words: Sequence[str], task: str, results: Path) -> tuple[ModelRe
 
     All must be of the same examples under the same conditions, apart from the model.
     """
-    if len(words) < 2:
-        raise FaithbenchError("name two models or more to compare; several seeds with commas")
     records = stored_records(results, task)
     by_model: dict[str, dict[str, StoredRecord]] = {}
     for stored in records:

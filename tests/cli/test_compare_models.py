@@ -68,5 +68,7 @@ def test_by_class_and_right_alone(results: Path, printed) -> None:
     ],
 )
 def test_faults_are_named(results: Path, options: dict[str, str], message: str) -> None:
+    with pytest.raises(FaithbenchError, match="name two models or more to compare"):
+        compare_models(models=["plain"], task="sst2", results=results)
     with pytest.raises(FaithbenchError, match=message):
         compare_models(models=["plain", "trained"], task="sst2", results=results, **options)
