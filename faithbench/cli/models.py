@@ -123,7 +123,9 @@ def train(
     out = out or Path("models") / the_task.name
     check_writable(out, "--out")
     with progress_on(console, "loading data and model") as progress:
+        from faithbench.training.dev_metric import find_dev_metric
         from faithbench.training.fit import fit
+        from faithbench.training.objectives import find_objectives
         from faithbench.training.recipe import Recipe, load_splits, usual_metric
 
         recipe = Recipe(
@@ -151,6 +153,8 @@ def train(
             asked = read_grid(grid, recipe.objectives)
         elif grid_metric is not None:
             raise FaithbenchError("--grid-metric chooses from a grid; give --grid as well")
+        find_objectives(recipe.objectives)  # a bad name is refused before data are read
+        find_dev_metric(recipe.metric, the_task.kind)
         splits = load_splits(the_task, source=source, folder=data, limits=limits)
         if asked is not None:
             report = fit_grid(
@@ -164,17 +168,11 @@ def train(
         console.print(f"{said}/{report['folder']}", highlight=False, soft_wrap=True)
         return
     scores = ", ".join(f"{name} {value:.4f}" for name, value in card["test"].items())
-    best = f"{recipe.metric} {_best(card['dev_by_epoch'], recipe.metric, the_task.kind):.4f}"
+    chosen = find_dev_metric(recipe.metric, the_task.kind).best(card["dev_by_epoch"])
+    best = f"{recipe.metric} {chosen:.4f}"
     console.print(
         f"test: {scores}; dev: {best}; use it with --model {out}", highlight=False, soft_wrap=True
     )
-
-
-def _best(history: Sequence[float], metric: str, kind: str) -> float:
-    """Return the dev score of the epoch that was kept."""
-    from faithbench.training.dev_metric import find_dev_metric
-
-    return find_dev_metric(metric, kind).best(history)
 
 
 def _grid_of_values(report: Mapping[str, Any]) -> Table:

@@ -56,6 +56,7 @@ def fit(
     metric = find_dev_metric(recipe.metric, task.kind)
     objectives = find_objectives(recipe.objectives)
     losses, added = objectives.losses, added_labels(objectives.losses)
+    _check_rationales(splits.train, losses)
     out.mkdir(parents=True, exist_ok=True)
     start = find_base(base)
     recipe = settle(recipe, start)
@@ -67,7 +68,7 @@ def fit(
     training_set = make_training_set(
         model, train, progress, recipe.excerpts, alone=recipe.excerpts_alone, losses=losses
     )
-    rationales = _check_rationales(train, losses, training_set)
+    rationales = _rationales_read(train, losses, training_set)
     ready = tuple(prepared(loss, model, training_set) for loss in losses)
     learner = _learner(model, ready, objectives.captures, recipe)
 
@@ -94,19 +95,27 @@ def fit(
     return finish_card(facts, splits, out, device, progress, losses=losses)
 
 
-def _check_rationales(
+def _check_rationales(train: Dataset, losses: Sequence[object]) -> None:
+    """Refuse losses that learn from rationales where no training example has one."""
+    if any(map(needs_rationale, losses)) and not any(e.rationale for e in train.examples):
+        raise FaithbenchError(
+            f"an objective learns from rationales, and no example of split {train.split!r} of "
+            f"task {train.task.name} has one; choose a task with rationales"
+        )
+
+
+def _rationales_read(
     train: Dataset, losses: Sequence[object], training_set: TrainingSet
 ) -> dict[str, dict[str, int]]:
-    """Refuse losses that learn from rationales where there are none; else count those read."""
-    if not any(needs_rationale(loss) for loss in losses):
+    """Count, for losses that learn from rationales, how many spans the model reads of them."""
+    if not any(map(needs_rationale, losses)):
         return {}
-    examples = {item.encoding.example.id: item.encoding for item in training_set.items}
-    coverage = rationale_coverage(examples[e.id] for e in train.examples if e.id in examples)
+    encodings = {item.encoding.example.id: item.encoding for item in training_set.items}
+    coverage = rationale_coverage(encodings[e.id] for e in train.examples if e.id in encodings)
     if coverage.whole + coverage.cut == 0:
         raise FaithbenchError(
-            f"an objective learns from rationales, and the model reads none of split "
-            f"{train.split!r} of task {train.task.name}; choose a task with rationales, or raise "
-            "--max-tokens"
+            f"an objective learns from rationales, and all {coverage.lost} spans lie beyond the "
+            "tokens that the model reads; raise --max-tokens"
         )
     return {"rationale_spans": vars(coverage)}
 

@@ -75,11 +75,34 @@ def test_the_model_has_a_third_class_and_the_task_s_scores(tmp_path: Path) -> No
 def test_a_task_without_rationales_is_refused_in_one_line(tmp_path: Path) -> None:
     recipe = replace(WHOLE, objectives=("neutral",))
     base = save_base(tmp_path, "bert")
-    with pytest.raises(FaithbenchError, match="learns from rationales, and the model reads none"):
+    with pytest.raises(FaithbenchError, match="and no example of split 'train'"):
         fit(label_splits(), recipe, tmp_path / "out", silent, base=str(base), device="cpu")
     questions = replace(recipe, metric="f1")
     with pytest.raises(FaithbenchError, match="learns from rationales"):
         fit(answer_splits(), questions, tmp_path / "qa", silent, base=str(base), device="cpu")
+
+
+def test_rationales_beyond_the_last_token_are_counted(tmp_path: Path) -> None:
+    """Six tokens hold four words: `good` or `bad` behind four others is never read."""
+    base, splits = save_base(tmp_path, "bert"), marked_splits()
+    far = [
+        replace(e, text="w1 w2 w3 w4 " + e.text, rationale=((12, 15),))
+        for e in splits.train.examples
+    ]
+    recipe = replace(WHOLE, objectives=("neutral",), max_tokens=6)
+    beyond = replace(splits, train=replace(splits.train, examples=tuple(far)))
+    with pytest.raises(FaithbenchError, match="all 26 spans lie beyond the tokens that the model"):
+        fit(beyond, recipe, tmp_path / "out", silent, base=str(base), device="cpu")
+    some = replace(splits.train, examples=(*far[:20], *splits.train.examples[20:]))
+    card = fit(
+        replace(splits, train=some),
+        replace(recipe, epochs=1),
+        tmp_path / "some",
+        silent,
+        base=str(base),
+        device="cpu",
+    )
+    assert card["rationale_spans"] == {"whole": 6, "cut": 0, "lost": 20}
 
 
 def marked_splits() -> Splits:
