@@ -15,7 +15,8 @@ from faithbench.data.salience import TermStatistics, salience_of, textrank_relea
 from faithbench.explainers.passes.capture import run_capture
 from faithbench.models.encoding import collate
 from faithbench.models.model import Model
-from faithbench.training.items import TrainingBatch, TrainingSet
+from faithbench.training.forward import forward
+from faithbench.training.items import TrainingBatch, TrainingItem, TrainingSet, collate_items
 from faithbench.training.objectives import objective
 from faithbench.training.objectives.protocol import Capture, ForwardPass, Objective
 
@@ -71,8 +72,8 @@ class SaLoss:
             else salience_of(self.salience, tokens, statistics)
             for key, tokens in zip(encodings, texts, strict=True)
         }
-        first = next(iter(encodings.values()))
-        return _Prepared(self.weight, released, salience, _reads_last(model, first))
+        reads_last = _reads_last(model, training_set.items[0])
+        return _Prepared(self.weight, released, salience, reads_last)
 
     def __call__(self, batch: TrainingBatch, forward: ForwardPass) -> torch.Tensor:
         """Refuse: salience is computed once, by `prepare`."""
@@ -135,13 +136,14 @@ def _tokens(model: Model, encoding: Encoding) -> list[str]:
     return list(model.tokenizer.convert_ids_to_tokens(ids))
 
 
-def _reads_last(model: Model, encoding: Encoding) -> bool:
+def _reads_last(model: Model, item: TrainingItem) -> bool:
     """Return whether the classifier reads the last token of a text, as GPT-2's does."""
+    forward(model, collate_items(model, [item], None), SaLoss.captures)  # refuses no attention
     training = model.network.training
     model.network.eval()
-    seen = run_capture(model.network, collate(model, [encoding], [0], [0]))
+    seen = run_capture(model.network, collate(model, [item.encoding], [0], [0]))
     model.network.train(training)
-    return int(seen.position[0]) == len(encoding.ids) - 1
+    return int(seen.position[0]) == len(item.encoding.ids) - 1
 
 
 def _read_row(attention: torch.Tensor, real: torch.Tensor, reads_last: bool) -> torch.Tensor:

@@ -29,6 +29,7 @@ from faithbench.training.objectives.saloss import (
 from tests.support.training import (
     WHOLE,
     answer_splits,
+    killer,
     label_splits,
     load_weights,
     save_base,
@@ -146,6 +147,20 @@ def test_training_with_it_moves_attention_and_weight_0_changes_no_bit(tmp_path: 
         assert torch.equal(value, after["zero"][key]), key
     spread = {name: uniform_divergence(tmp_path / name) for name in ("plain", "much")}
     assert spread["much"] < 0.5 * spread["plain"]
+
+
+def test_a_killed_training_continues_to_the_same_bytes(tmp_path: Path) -> None:
+    base, splits = save_base(tmp_path, "bert"), label_splits()
+    recipe = replace(
+        WHOLE, epochs=1, objectives=("saloss:salience=tfidf,weight=1", "cross-entropy")
+    )
+    options = {"base": str(base), "device": "cpu", "every": 2}
+    fit(splits, recipe, tmp_path / "whole", silent, **options)
+    with pytest.raises(KeyboardInterrupt):
+        fit(splits, recipe, tmp_path / "killed", killer("epoch 1/1", 5), **options)
+    fit(splits, recipe, tmp_path / "killed", silent, **options)
+    for path in (tmp_path / "whole").iterdir():
+        assert path.read_bytes() == (tmp_path / "killed" / path.name).read_bytes(), path.name
 
 
 def uniform_divergence(folder: Path) -> float:
