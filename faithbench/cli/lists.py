@@ -1,4 +1,4 @@
-"""The commands `list`, `show` and `doctor`; only `doctor` loads torch."""
+"""The commands `list`, `show` and `doctor`; only `doctor` and `list objectives` load torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from faithbench.metrics.registry import Metric
 
 list_app = typer.Typer(
-    cls=Commands, help="List tasks, explainers or metrics.", no_args_is_help=True
+    cls=Commands, help="List tasks, explainers, metrics or objectives.", no_args_is_help=True
 )
 show_app = typer.Typer(cls=Commands, help="Show one task in full.", no_args_is_help=True)
 
@@ -104,6 +104,25 @@ def _on_request(metric: Metric) -> str:
     if isinstance(metric, Trained):
         return f" Made by `{metric.command}`."
     return " Runs if it is named." if metric.opt_in else ""
+
+
+@list_app.command("objectives")
+def list_objectives() -> None:
+    """List training objectives: settings with their defaults, and what each does."""
+    from faithbench.core.spec import setting_text
+    from faithbench.training.objectives import known_objectives
+    from faithbench.training.objectives.protocol import is_auxiliary
+
+    table = Table(title="objectives", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for column in ("name", "settings", "what it does"):
+        table.add_column(column, no_wrap=column == "name")
+    for one in known_objectives():
+        settings = "\n".join(f"{key}={setting_text(v)}" for key, v in one.settings.items())
+        summary = (type(one.loss).__doc__ or "").strip().split("\n")[0]
+        added = " Added to cross-entropy." if is_auxiliary(one.loss) else ""
+        origin = f" ({one.package})" if one.package else ""
+        table.add_row(one.name, settings or "-", Text(summary + added + origin))
+    Console(highlight=False).print(table)
 
 
 @list_app.command("metrics")

@@ -9,7 +9,13 @@ import pytest
 import torch
 
 from faithbench.cli import lists
-from faithbench.cli.lists import doctor, list_explainers, list_metrics, list_tasks
+from faithbench.cli.lists import (
+    doctor,
+    list_explainers,
+    list_metrics,
+    list_objectives,
+    list_tasks,
+)
 from faithbench.data.sources import hub
 from faithbench.data.tasks import task_names
 from faithbench.explainers.registry import EXPLAINERS
@@ -119,3 +125,16 @@ def test_doctor_names_what_is_missing(
     assert cells["extra heads"] == "missing: pip install 'faithbench[heads]'"
     assert cells["extra bundled"] == "missing: pip install 'faithbench[bundled]'"
     assert "no folder data for ace: no data folder, give --data or set FAITHBENCH_DATA" in out
+
+
+def test_objectives_are_listed_with_their_defaults(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    list_objectives()
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    words = " ".join(text.split())
+    assert "saloss salience=textrank" in words and "weight=0.001" in words
+    assert "cross-entropy - Minimise the mean cross-entropy" in words
+    assert "neutral - Teach that a text without its rationale is neutral" in words

@@ -48,6 +48,7 @@ __all__ = [
     "SelectedObjective",
     "find_objective",
     "find_objectives",
+    "known_objectives",
     "objective",
 ]
 
@@ -141,6 +142,13 @@ def find_objective(text: str = DEFAULT) -> SelectedObjective:
     if not (math.isfinite(weight) and weight >= 0):
         raise FaithbenchError(f"objective {name}: weight is at least 0, found {weight:g}")
     return SelectedObjective(name, loss, package)
+
+
+def known_objectives() -> list[SelectedObjective]:
+    """Return every objective with its defaults: those of this folder, then those of packages."""
+    find_objective()
+    names = [*sorted(_OBJECTIVES), *sorted(plugin.name for plugin in installed(GROUP))]
+    return [find_objective(name) for name in dict.fromkeys(names)]
 
 
 def find_objectives(texts: Sequence[str] = ()) -> Objectives:
