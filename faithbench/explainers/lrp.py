@@ -114,9 +114,9 @@ class LrpMask:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out relevance at the position the classifier reads."""
+        seen = capture(session, batch)  # first: it refuses networks without attention
         weights = torch.tensor(self.weights(session.model, batch), device=session.model.device)
         rule = HeadRule(weights, released=self.released)
-        seen = capture(session, batch)
         relevance = relevance_pass(session, batch, rule, self.precision)
         relevances = relevance.arrived if self.released else relevance.attentions
         return weighted_rollout(

@@ -15,6 +15,7 @@ from faithbench.core.erasure import Operator
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.kinds import KINDS, Kind
 from faithbench.data.kinds.classification import CLASSIFICATION
+from faithbench.models.architectures import register_architectures
 from faithbench.models.weights import Located, locate, read_card, sha256_of_weights
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ def load_model(
     target_device = choose_device(device)
     located = locate(ref, revision)
     quieten()
+    register_architectures()
     import transformers
 
     model_kind = _kind_of(located)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from faithbench.core.errors import unknown
+from faithbench.models.architectures import register_architectures
 from faithbench.models.model import Model, build_model
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 
 ARCHITECTURES = ("bert", "roberta", "distilbert", "electra", "albert", "gpt2")
+WITHOUT_ATTENTION = ("cnn",)
+"""Architectures that explainers of attention refuse, and that only classify."""
+
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 WORDS = ("good", "bad", "film", "the", "a", "plot", "is", "not", "very", "great", "dull", "and")
 PIECES = ("##ly", "##s", "##ing", ".", ",", "'")
@@ -62,8 +66,9 @@ def tiny_model(
     """
     import transformers
 
-    if architecture not in ARCHITECTURES:
-        raise unknown("architecture", architecture, ARCHITECTURES)
+    if architecture not in (*ARCHITECTURES, *WITHOUT_ATTENTION):
+        raise unknown("architecture", architecture, (*ARCHITECTURES, *WITHOUT_ATTENTION))
+    register_architectures()
     tokenizer = tiny_tokenizer()
     task = "QuestionAnswering" if qa else "MultipleChoice" if choices else "SequenceClassification"
     auto: Any = getattr(transformers, f"AutoModelFor{task}")
@@ -98,6 +103,10 @@ def _config(architecture: str, classes: int, vocabulary: int) -> Any:
         sizes: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 70}
         ends: dict[str, Any] = {"bos_token_id": 2, "eos_token_id": 3}
         return transformers.GPT2Config(**common, **sizes, **ends)
+    if architecture == "cnn":
+        return transformers.AutoConfig.for_model(
+            "cnn", **common, hidden_size=16, max_position_embeddings=64
+        )
     if architecture == "distilbert":
         return transformers.DistilBertConfig(
             **common, dim=32, n_layers=2, n_heads=4, hidden_dim=48, max_position_embeddings=70

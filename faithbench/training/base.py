@@ -14,7 +14,8 @@ from faithbench.data.tasks import Task
 from faithbench.models.encoding import shortened
 from faithbench.models.model import Model, build_model, choose_device, quieten
 from faithbench.models.weights import BASE_NAME, base_folder
-from faithbench.training.recipe import Recipe
+from faithbench.training.from_scratch import settle_scratch, start_network, vectors_origin
+from faithbench.training.recipe import Recipe, Splits
 
 # Where an adapter goes: the names of all linear maps inside a block, by `model_type` of the
 # configuration. peft takes each as the end of a module's path, so `dense` names the output of
@@ -47,13 +48,24 @@ class Base:
     sha256: str
 
 
-def find_base(name: str | None) -> Base:
-    """Find the encoder to start from: the bundled one, a folder, or a name on the hub."""
+def find_base(name: str | None, recipe: Recipe | None = None) -> Base:
+    """Find what to start from: the bundled encoder, a folder, a name on the hub, or word vectors.
+
+    Only a recipe with an architecture of its own starts from word vectors.
+    """
+    if recipe is not None and recipe.arch:
+        if name is not None:
+            raise FaithbenchError(
+                f"a {recipe.arch} is trained from scratch and has no base; leave out --base"
+            )
+        return Base(*vectors_origin(recipe))
     return Base(name or BASE_NAME, *base_folder(name or BASE_NAME))
 
 
 def settle(recipe: Recipe, base: Base) -> Recipe:
-    """Fill in the modules that get an adapter, which depend on the architecture."""
+    """Fill in what depends on the architecture: modules that get an adapter, or the width."""
+    if recipe.arch:
+        return settle_scratch(recipe)
     if recipe.method == "full" or recipe.targets:
         return recipe
     from transformers import AutoConfig
@@ -62,12 +74,35 @@ def settle(recipe: Recipe, base: Base) -> Recipe:
     return replace(recipe, targets=_TARGETS.get(architecture, _BERT_TARGETS))
 
 
-def start_model(task: Task, recipe: Recipe, base: Base, device: str = "auto") -> Model:
-    """Put a fresh head on the base, and an adapter unless all weights are trained; seeded."""
-    import transformers
+def start_model(
+    task: Task, recipe: Recipe, base: Base, device: str = "auto", splits: Splits | None = None
+) -> Model:
+    """Put a fresh head on the base, and an adapter unless all weights are trained; seeded.
 
+    A network that is trained from scratch takes its vocabulary from `splits`.
+    """
     quieten()
     torch.manual_seed(recipe.seed)
+    network: Any
+    if recipe.arch:
+        assert splits is not None
+        network, tokenizer = start_network(task, recipe, splits)
+    else:
+        network, tokenizer = _on_base(task, recipe, base)
+    trainable = {name for name, p in network.named_parameters() if p.requires_grad}
+    model = build_model(
+        f"training:{task.name}", network.to(choose_device(device)), tokenizer, labels=task.labels
+    )
+    # `build_model` freezes all weights, as explaining wants them.
+    for name, parameter in network.named_parameters():
+        parameter.requires_grad_(name in trainable)
+    return model if recipe.arch else shortened(model, recipe.max_tokens)
+
+
+def _on_base(task: Task, recipe: Recipe, base: Base) -> tuple[Any, Any]:
+    """Return the base with a fresh head, and perhaps an adapter, and its tokenizer."""
+    import transformers
+
     kind = KINDS[task.kind]
     if kind.has_choices:
         raise FaithbenchError(
@@ -90,15 +125,7 @@ def start_model(task: Task, recipe: Recipe, base: Base, device: str = "auto") ->
     network.name_or_path = base.name  # the adapter names its base, not this machine's folder
     if recipe.method == "lora":
         network = _with_adapter(network, recipe, kind)
-    trainable = {name for name, p in network.named_parameters() if p.requires_grad}
-    tokenizer = transformers.AutoTokenizer.from_pretrained(base.folder)
-    model = build_model(
-        f"training:{task.name}", network.to(choose_device(device)), tokenizer, labels=task.labels
-    )
-    # `build_model` freezes all weights, as explaining wants them.
-    for name, parameter in network.named_parameters():
-        parameter.requires_grad_(name in trainable)
-    return shortened(model, recipe.max_tokens)
+    return network, transformers.AutoTokenizer.from_pretrained(base.folder)
 
 
 def _with_adapter(network: Any, recipe: Recipe, kind: Kind) -> Any:

@@ -76,6 +76,8 @@ class Recipe:
     `encoder_dropout` that of the network itself. Without `targets`, an adapter goes on all linear
     maps of the encoder. Each number n of `excerpts` adds, per training example, its rationale
     sentences with n sentences before and after; with `excerpts_alone`, they replace the example.
+    With `arch`, no encoder is fine-tuned: a network of that architecture and `width` is trained
+    from scratch, from word vectors of the kind `vectors`.
     """
 
     seed: int = 0
@@ -96,6 +98,9 @@ class Recipe:
     targets: tuple[str, ...] = ()
     excerpts: tuple[int, ...] = ()
     excerpts_alone: bool = False
+    arch: str = ""
+    vectors: str = "minilm"
+    width: int = 0
 
 
 def with_labels(data: Dataset, added: tuple[str, ...]) -> Dataset:

@@ -102,7 +102,7 @@ def _random_states() -> dict[str, torch.Tensor]:
 def save_best(model: Model, recipe: Recipe, base: Base, out: Path) -> None:
     """Write the weights of the best epoch so far over those of an earlier one."""
     if recipe.method == "full":
-        _save_whole(model, base, out)
+        _save_whole(model, recipe, base, out)
     else:
         _save_adapter(model, out)
 
@@ -129,16 +129,18 @@ def _save_adapter(model: Model, out: Path) -> None:
     (out / "adapter_config.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n")
 
 
-def _save_whole(model: Model, base: Base, out: Path) -> None:
-    """Write one safetensors file, the configuration, and the base's tokenizer.
+def _save_whole(model: Model, recipe: Recipe, base: Base, out: Path) -> None:
+    """Write one safetensors file, the configuration, and the tokenizer.
 
-    The model's own tokenizer cuts texts at the recipe's `max_tokens`, so the base's is read afresh.
+    A tokenizer of the base's cuts texts at the recipe's `max_tokens`, so it is read afresh; a
+    network trained from scratch has its own, and its longest input is part of it.
     """
     from transformers import AutoTokenizer
 
     # One file, whatever its size, because the card holds one digest.
     model.network.save_pretrained(str(out), max_shard_size="1TB")
-    tokenizer = AutoTokenizer.from_pretrained(base.folder)
+    afresh = not recipe.arch
+    tokenizer = AutoTokenizer.from_pretrained(base.folder) if afresh else model.tokenizer
     tokenizer.save_pretrained(str(out))
     settings = json.loads((out / "tokenizer_config.json").read_text())
     # Files that are shared must not contain local paths.

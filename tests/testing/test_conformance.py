@@ -13,7 +13,7 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.registry import EXPLAINERS
 from faithbench.explainers.selection import find_explainers
-from faithbench.testing import conformance
+from faithbench.testing import conformance, tiny_model
 from faithbench.testing.conformance import check_explainer, check_file
 
 # Settings that make the samplers quick; the rules do not depend on them.
@@ -37,6 +37,30 @@ def test_every_built_in_conforms(name: str) -> None:
 def test_who_learns_from_a_training_split_is_taught_first() -> None:
     (selected,) = find_explainers("salience:kind=tfidf")
     check_explainer(selected.explainer, architectures=("bert", "gpt2"))
+
+
+# What a network without attention or blocks is refused by, and what each of them says.
+REFUSE = {
+    "gives no attention matrices": (
+        "attention", "rollout", "attention-x-gradient", "gae", "grad-cam", "cam", "attcat",
+        "attention-flow", "lrp-rollout", "lrp-mask",
+    ),
+    "rule for torch.nn.functional.conv1d": ("deep-shap", "lrp", "lrp-partial", "attn-lrp"),
+    "has no blocks of attention": ("alti", "value-zeroing"),
+}  # fmt: skip
+REFUSALS = {name: said for said, names in REFUSE.items() for name in names}
+
+
+@pytest.mark.parametrize("name", EXPLAINERS)
+def test_every_built_in_conforms_on_a_convolutional_model_or_refuses_it(name: str) -> None:
+    (selected,) = find_explainers(QUICK.get(name, name))
+    if name in REFUSALS:
+        with pytest.raises(FaithbenchError, match=REFUSALS[name]) as error:
+            conformance._check_model(selected.explainer, tiny_model("cnn"), longest=False)
+        assert "\n" not in str(error.value)
+    else:
+        for classes in (2, 3):
+            conformance._check_model(selected.explainer, tiny_model("cnn", classes), longest=True)
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,8 @@ class Recording:
 
 def watch_blocks(network: PreTrainedModel, batch: Batch) -> Recording:
     """Watch one forward pass of a network with readable attention."""
-    recorder = Recorder(int(network.config.num_hidden_layers))
+    # A network that does not count its blocks has none that are watched.
+    recorder = Recorder(int(getattr(network.config, "num_hidden_layers", 0)))
     # The only leaf is the last block's output, so that autograd records the classifier alone.
     with torch.enable_grad(), recorder.watch(network), recorder:
         out = network(**inputs_of(network, batch.ids, batch.types, batch.attention))

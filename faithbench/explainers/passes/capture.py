@@ -26,7 +26,8 @@ class Capture:
 
     `attentions` [examples, heads, queries, keys] and `hidden` [examples, tokens, width]
     are tuples over blocks; `hidden` starts with the embedding output. `position` is the
-    token whose last state the classifier reads: [CLS], <s>, or GPT-2's last token.
+    token whose last state the classifier reads: [CLS], <s>, or GPT-2's last token. Of a network
+    without attention, the tuples are empty.
     """
 
     logits: torch.Tensor
@@ -40,7 +41,15 @@ class Capture:
 
 
 def capture(session: Session, batch: Batch) -> Capture:
-    """Return the pass of a batch, shared by all explainers that read it."""
+    """Return the pass of a batch with attention, shared by all explainers that read it."""
+    seen = capture_gradients(session, batch)
+    if not seen.attentions:
+        raise _no_attention(session.model.network)
+    return seen
+
+
+def capture_gradients(session: Session, batch: Batch) -> Capture:
+    """Return the same pass for who reads embeddings and their gradients: any network has them."""
     if more := count_others(batch.encodings):
         session.meter.charge(forwards=more, backwards=more)
     return session.share(batch, "capture", lambda: run_capture(session.model.eager(), batch))
@@ -54,14 +63,14 @@ def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
             output_attentions=True,
             output_hidden_states=True,
         )
-        hidden, attentions = readable(network, out)
+        hidden, attentions = readable(network, out) if _has_attention(out) else ((), ())
     with torch.enable_grad():
         logits: torch.Tensor = out[batch.output]
         targets = logits.gather(1, batch.targets[:, None])[:, 0]
         targets = against_others(network, batch.encodings, leaf[0], targets)
         wanted = (leaf[0], *hidden, *attentions)
         gradients = torch.autograd.grad(targets.sum(), wanted)
-    blocks = len(hidden)
+    blocks = len(hidden)  # so gradients[blocks] is that of the last state, or of the embeddings
     return Capture(
         logits=logits.detach(),
         embeddings=leaf[0].detach(),
@@ -120,12 +129,20 @@ def readable(
     network: PreTrainedModel, out: Any
 ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
     """Return the hidden states and attention matrices of a pass, or say why there are none."""
-    if not out.attentions or any(a is None for a in out.attentions):
-        raise FaithbenchError(
-            f"a {network.config.model_type} model gives no attention matrices; "
-            "choose a gradient or perturbation explainer"
-        )
+    if not _has_attention(out):
+        raise _no_attention(network)
     return tuple(out.hidden_states), tuple(out.attentions)
+
+
+def _has_attention(out: Any) -> bool:
+    return bool(out.attentions) and all(a is not None for a in out.attentions)
+
+
+def _no_attention(network: PreTrainedModel) -> FaithbenchError:
+    return FaithbenchError(
+        f"a {network.config.model_type} model gives no attention matrices; "
+        "choose a gradient or perturbation explainer"
+    )
 
 
 @contextmanager

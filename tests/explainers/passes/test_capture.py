@@ -11,7 +11,13 @@ import torch
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch
-from faithbench.explainers.passes.capture import Capture, capture, readable, run_capture
+from faithbench.explainers.passes.capture import (
+    Capture,
+    capture,
+    capture_gradients,
+    readable,
+    run_capture,
+)
 from faithbench.models.meter import Cost
 from faithbench.models.model import Model, build_model
 from faithbench.models.session import Session
@@ -219,6 +225,7 @@ def test_fused_attention_cannot_be_read(
         with pytest.raises(FaithbenchError, match=said):
             readable(model.network, out)
     network = model.eager()
+    expected = run_capture(network, batch).embedding_gradients
     forward = network.forward
 
     def blind(**inputs: object) -> object:
@@ -227,8 +234,12 @@ def test_fused_attention_cannot_be_read(
         return out
 
     monkeypatch.setattr(network, "forward", blind)
-    with pytest.raises(FaithbenchError, match=said):
-        run_capture(network, batch)
+    with Session(model) as session:
+        with pytest.raises(FaithbenchError, match=said):
+            capture(session, batch)
+        seen = capture_gradients(session, batch)
+    assert (seen.attentions, seen.attention_gradients, seen.hidden) == ((), (), ())
+    assert_close(seen.embedding_gradients, expected)
 
 
 def target_logits(model: Model, batch: Batch, embeddings: torch.Tensor) -> torch.Tensor:
