@@ -29,6 +29,25 @@ def train(
             metavar="MODEL", help="Encoder to start from: a folder, or a name on the hub."
         ),
     ] = None,
+    arch: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Train a network from scratch instead of an encoder: cnn."
+        ),
+    ] = "",
+    vectors: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Word vectors that --arch starts from: minilm, glove, spacy or random.",
+        ),
+    ] = "minilm",
+    width: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Width of --arch (default: 100, or that of the vectors)."
+        ),
+    ] = 0,
     lora: Annotated[
         bool, typer.Option("--lora/--full", help="Train a small adapter, or all weights.")
     ] = True,
@@ -55,8 +74,14 @@ def train(
         float, typer.Option(metavar="X", min=0, max=1, help="Dropout of the adapter.")
     ] = 0.1,
     encoder_dropout: Annotated[
-        float, typer.Option(metavar="X", min=0, max=1, help="Dropout of the encoder; 0 is faster.")
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            metavar="X",
+            min=0,
+            max=1,
+            help="Dropout of the network (default: 0.1; 0.5 with --arch); 0 is faster.",
+        ),
+    ] = None,
     max_tokens: Annotated[
         int | None,
         typer.Option(metavar="N", min=8, help="Cut training and validation texts at N tokens."),
@@ -109,7 +134,7 @@ def train(
         typer.Option(metavar="NAME", help="Metric that chooses from the grid (default: --metric)."),
     ] = None,
 ) -> None:
-    """Fine-tune an encoder on a task.
+    """Train a model for a task: fine-tune an encoder, or start from scratch (--arch).
 
     A training that was stopped continues at its last checkpoint.
     """
@@ -130,18 +155,21 @@ def train(
 
         recipe = Recipe(
             seed=seed,
-            method="lora" if lora else "full",
+            method="lora" if lora and not arch else "full",
             objectives=tuple(objective or ()),
             metric=metric or usual_metric(the_task),
             epochs=epochs,
             patience=patience,
-            learning_rate=learning_rate or (1e-3 if lora else 5e-5),
+            learning_rate=learning_rate or (1e-3 if lora or arch else 5e-5),
             batch_size=batch_size,
             max_tokens=max_tokens,
             rank=rank,
             alpha=2 * rank,
             dropout=dropout,
-            encoder_dropout=encoder_dropout,
+            encoder_dropout=_dropout(encoder_dropout, arch),
+            arch=arch,
+            vectors=vectors,
+            width=width,
             excerpts=contexts,
             excerpts_alone=excerpts_alone,
         )
@@ -188,6 +216,13 @@ def _grid_of_values(report: Mapping[str, Any]) -> Table:
         scores = (f"{trial['test'][name]:.4f}" for name in names)
         table.add_row(trial["value"], f"{trial['dev']:.4f}", *scores, style=style)
     return table
+
+
+def _dropout(asked: float | None, arch: str) -> float:
+    """Return the network's dropout: that of encoders, or that of the papers' own networks."""
+    if asked is not None:
+        return asked
+    return 0.5 if arch else 0.1
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -2,9 +2,9 @@
 
 - `summaries`: means with bootstrap intervals, `summarise` for one column of values
 - `signed_rank` and `pairwise`: tests of two explainers on the same examples. `paired_tests` takes
-  McNemar's test for values of 0 and 1, else signed ranks; `paired_t` (as FRESH does) and `rank_sum`
-  (as SaLoss does) repeat what papers report; `mean_tests` and `two_sample_t` are of means;
-  `holm` corrects for many tests
+  McNemar's test for values of 0 and 1, else signed ranks; `paired_t` (as FRESH does), `rank_sum`
+  (as SaLoss does) and `mcnemar_greater` (as Saliency Learning does) repeat what papers report;
+  `mean_tests` and `two_sample_t` are of means; `holm` corrects for many tests
 - `tournament`: all pairs of a table, letters of ties, the best
 - `ranks`: mean ranks over tasks, Friedman's test, Nemenyi's critical difference
 
@@ -15,6 +15,7 @@ from faithbench.stats.pairwise import (
     ALPHA,
     holm,
     mcnemar,
+    mcnemar_greater,
     mean_tests,
     paired_t,
     paired_tests,
@@ -34,6 +35,7 @@ __all__ = [
     "bootstrap",
     "holm",
     "mcnemar",
+    "mcnemar_greater",
     "mean_tests",
     "paired_t",
     "paired_tests",

@@ -81,6 +81,18 @@ def mcnemar(first: Column, second: Column) -> PairedTest:
     return no_test(changes, "McNemar") or _mcnemar_tests(changes[None])[0]
 
 
+def mcnemar_greater(first: Column, second: Column) -> float | None:
+    """Return the exact p of McNemar's one-sided test that the first values are the greater.
+
+    None where no pair differs.
+    """
+    from scipy.stats import binomtest
+
+    changes = differences(first, second)
+    up, down = int((changes > 0).sum()), int((changes < 0).sum())
+    return float(binomtest(up, up + down, 0.5, "greater").pvalue) if up + down else None
+
+
 def _mcnemar_tests(changes: Floats) -> list[PairedTest]:
     """Test every row of differences of 0/1 values."""
     from scipy.special import bdtr

@@ -58,12 +58,12 @@ def fit(
     losses, added = objectives.losses, added_labels(objectives.losses)
     _check_rationales(splits.train, losses)
     out.mkdir(parents=True, exist_ok=True)
-    start = find_base(base)
+    start = find_base(base, recipe)
     recipe = settle(recipe, start)
     facts = card_facts(splits, recipe, objectives, start)
     check_same_run(facts, out)
     train = with_labels(splits.train, added)
-    model = start_model(train.task, recipe, start, device)
+    model = start_model(train.task, recipe, start, device, splits)
     make_readable(model, objectives.captures)
     training_set = make_training_set(
         model, train, progress, recipe.excerpts, alone=recipe.excerpts_alone, losses=losses

@@ -44,7 +44,7 @@ def forward(model: Model, batch: TrainingBatch, captures: frozenset[Capture]) ->
         inputs["output_attentions"] = True
     with ExitStack() as hooks:
         words: list[torch.Tensor] = []
-        if "levels" in captures and not own:
+        if "levels" in captures:  # embeddings that are not trained get a gradient by this
             words = hooks.enter_context(embedding_leaf(network, cut=False))
         outputs = network(**inputs)
     attentions = tuple(outputs.get("attentions") or ()) if "attentions" in captures else ()

@@ -48,6 +48,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_a_network_from_scratch(folder: Path, capsys: Any, monkeypatch: Any) -> None:
+    out = call(
+        *(monkeypatch, capsys, "--arch", "cnn", "--vectors", "random", "--width", 8),
+        *("--epochs", 1, "--out", "there"),
+        base=False,
+    )
+    card = json.loads((folder / "there" / "card.json").read_text())
+    recipe = card["recipe"]
+    assert (recipe["method"], recipe["learning_rate"]) == ("full", 1e-3)
+    assert (recipe["arch"], recipe["vectors"], recipe["width"]) == ("cnn", "random", 8)
+    assert recipe["encoder_dropout"] == 0.5 and card["base"] == "random vectors"
+    config = json.loads((folder / "there" / "config.json").read_text())
+    assert (config["model_type"], config["hidden_size"]) == ("cnn", 8)
+    assert out.endswith("use it with --model there\n")
+
+
 def test_options_reach_recipe_and_card(folder: Path, capsys: Any, monkeypatch: Any) -> None:
     out = call(
         *(monkeypatch, capsys, "--full", "--seed", 3, "--epochs", 1, "--batch-size", 8),
@@ -160,9 +176,11 @@ def first_word_heads(texts: Iterable[str]) -> Iterator[list[Arc]]:
         yield [Arc("nsubj", first, second, 1)]
 
 
-def call(monkeypatch: Any, capsys: Any, *words: object, command: str = "train") -> str:
+def call(
+    monkeypatch: Any, capsys: Any, *words: object, command: str = "train", base: bool = True
+) -> str:
     given = (command, "--task", "mini.toml", "--data", ".", "--device", "cpu")
-    given += ("--base", "base") if command == "train" else ()
+    given += ("--base", "base") if command == "train" and base else ()
     monkeypatch.setattr(sys, "argv", ["faithbench", *map(str, (*given, *words))])
     with pytest.raises(SystemExit) as stop:
         cli.main()

@@ -17,6 +17,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.stats.pairwise import (
     is_zero_one,
     mcnemar,
+    mcnemar_greater,
     mean_tests,
     paired_t,
     paired_tests,
@@ -53,6 +54,14 @@ def test_mcnemar_by_hand() -> None:
     assert mcnemar(second, first).effect == pytest.approx(-4 / 6)
     # One up, one down: as fair as can be.
     assert mcnemar([1, 0, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1]).p == 1.0
+
+
+def test_mcnemar_one_sided_by_hand() -> None:
+    """Of six pairs that differ, five are up: P(at least 5 heads of 6) is 7 / 64."""
+    first, second = [1, 1, 1, 1, 1, 0, 1], [0, 0, 0, 0, 0, 1, 1]
+    assert mcnemar_greater(first, second) == pytest.approx(7 / 64)
+    assert mcnemar_greater(second, first) == pytest.approx(63 / 64)
+    assert mcnemar_greater([1, 0], [1, 0]) is None
 
 
 def test_mcnemar_is_statsmodels() -> None:
