@@ -31,6 +31,7 @@ class Task(SourceTables):
     `evidence` says which text may be erased. A `rationale_unit` of sentences says that people
     marked whole sentences: agreement is then measured on sentences too. `dev_metric` is the score
     by which training chooses an epoch, where the task's papers report another than is usual.
+    `rationale_ratio` is the share of the words that `faithbench fresh` keeps of a text.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
@@ -43,6 +44,7 @@ class Task(SourceTables):
     rationale_note: str = ""
     rationale_unit: Literal["words", "sentences"] = "words"
     dev_metric: Text | None = None
+    rationale_ratio: Annotated[float, Field(gt=0, le=1)] = 0.2
     licence: str = ""
     citation: str = ""
     models: dict[SourceName, ModelRef] = Field(default={})
