@@ -67,8 +67,7 @@ def check_same_run(facts: dict[str, Any], out: Path) -> None:
     """Refuse a folder that holds a finished model or a training with other facts."""
     note = out / _NOTE
     text = json.dumps(facts, sort_keys=True)
-    # `finish_card` removes the note last: while it is there, a card has not been measured yet.
-    if (out / "card.json").exists() and not note.exists():
+    if is_finished(out):
         raise FaithbenchError(f"{out} already holds a trained model; choose another --out")
     if note.exists() and note.read_text() != text:
         raise FaithbenchError(
@@ -77,12 +76,17 @@ def check_same_run(facts: dict[str, Any], out: Path) -> None:
     note.write_text(text)
 
 
+def is_finished(out: Path) -> bool:
+    """Return whether a folder holds a trained model with its card."""
+    # `finish_card` removes the note last: while it is there, a card has not been measured yet.
+    return (out / "card.json").exists() and not (out / _NOTE).exists()
+
+
 def finished(facts: dict[str, Any], out: Path) -> dict[str, Any] | None:
     """Return the card of a folder whose training has ended, if it had these facts."""
-    file = out / "card.json"
-    if not file.exists() or (out / _NOTE).exists():
+    if not is_finished(out):
         return None
-    card: dict[str, Any] = json.loads(file.read_text())
+    card: dict[str, Any] = json.loads((out / "card.json").read_text())
     same = all(card.get(key) == value for key, value in json.loads(json.dumps(facts)).items())
     return card if same else None
 

@@ -93,7 +93,7 @@ def rationale(
         if not tokens.any():
             continue
         words, number = np.unique(of_token[tokens], return_inverse=True)
-        sums = np.bincount(number, weights=scores[tokens])
+        sums = np.bincount(number, weights=scores[tokens]).astype(np.float64)
         readable = np.bincount(number, weights=known[tokens]) > 0
         kept = words[_kept(sums, readable, int(tokens.sum()), how)]
         spans = [encoding.word_spans[word] for word in kept]
@@ -103,7 +103,8 @@ def rationale(
             f"example {example.id!r}: the support model reads no word of the evidence "
             f"{example.text[:40]!r}, so that there is no rationale; leave the example out"
         )
-    return replace(example, **cut, rationale=None)
+    text, text_b = cut.get("text", example.text), cut.get("text_b", example.text_b)
+    return replace(example, text=text, text_b=text_b, rationale=None)
 
 
 def _kept(scores: Floats, readable: Bools, pieces: int, how: Extraction) -> Ints:
