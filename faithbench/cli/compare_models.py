@@ -49,7 +49,7 @@ def compare_models(
         bool, typer.Option("--by-class", help="One table per class of the gold label.")
     ] = False,
 ) -> None:
-    """Test recorded explainers on one model against themselves on another.
+    """Test recorded explainers on one model against another.
 
     Every model after the first is compared with the first, on the same examples.
     """

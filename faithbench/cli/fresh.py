@@ -94,11 +94,11 @@ def fresh(
     ] = None,
     plugin: PluginFiles = None,
 ) -> None:
-    """Train classifiers on rationales alone (FRESH).
+    """Train classifiers on rationales alone.
 
-    Explains train, dev and test with a support model, keeps the best words of each text, trains
-    fresh classifiers on them, and reports macro-F1 next to whole texts and random words. A stopped
-    command continues.
+    FRESH: explains train, dev and test with a support model, keeps the best words of each text,
+    trains fresh classifiers on them, and reports macro-F1 next to whole texts and random words. A
+    stopped command continues.
     """
     from faithbench.cli.display import progress_on
     from faithbench.data.tasks import load_task

@@ -188,7 +188,7 @@ def show_task(
 
 
 def doctor(data: DataFolder = None) -> None:
-    """Show what this machine has: device, versions, extras, data."""
+    """Show this machine: device, versions, extras, data."""
     console = Console(markup=False)  # or "faithbench[heads]" would lose its brackets
     with console.status("looking at this machine"):
         import torch

@@ -12,7 +12,7 @@ from faithbench.cli.fresh import _blocks
 from faithbench.stats.signed_rank import PairedTest
 from faithbench.training.fresh import ArmScore, ArmTest, FreshReport
 from tests.support.commands import Call, complaint
-from tests.support.fresh import put_study, request_of
+from tests.support.fresh import put_study, put_task, request_of
 
 WORDS = ("fresh", "--explainer", "attention", "--task", "mini.toml", "--data", ".")
 
@@ -28,7 +28,7 @@ def test_from_options_to_a_table_and_records(call: Call, tmp_path: Path) -> None
     lines = said.out.splitlines()
     assert "FRESH on mini: contiguous, 40% of the words" in lines
     assert "8 train, 3 dev and 6 test texts, 1 seed" in lines
-    (row,) = [line.split() for line in lines if "tiny-bert" in line][:1]
+    (row,) = [line.split() for line in lines if re.match("attention +tiny-bert", line)]
     assert row[1:3] == ["tiny-bert", "2.0"] and row[4] == "-"
     assert max(len(line) for line in lines if not line.startswith("record: ")) <= 80
     found = re.findall(
@@ -54,7 +54,8 @@ def test_from_options_to_a_table_and_records(call: Call, tmp_path: Path) -> None
 def test_bad_input_is_one_line(
     call: Call, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
-    put_study(tmp_path)
+    """Said before a model is looked for: there is none."""
+    put_task(tmp_path)
     said = call(*WORDS, "--model", "tiny-bert", *words)
     said = said._replace(out="")  # what was being loaded
     assert complaint(said) == message

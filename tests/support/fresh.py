@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from faithbench.core.types import quiet
 from faithbench.data.tasks import load_task
 from faithbench.training.extraction import Extraction
-from faithbench.training.fresh import FreshReport, FreshRequest, fresh
+from faithbench.training.fresh import FreshRequest
 from tests.support.builders import MINI
 from tests.support.training import ADAPTER, save_base
 
@@ -29,6 +28,11 @@ SIZES = {"train": 16, "dev": 4, "test": 12}
 def put_study(folder: Path) -> Path:
     """Write task, data and a tiny model, which is support model and base; return the folder."""
     save_base(folder, "bert")
+    return put_task(folder)
+
+
+def put_task(folder: Path) -> Path:
+    """Write task and data, and return the folder."""
     (folder / "mini.toml").write_text(TASK)
     (folder / "mini").mkdir()
     for split, size in SIZES.items():
@@ -59,7 +63,3 @@ def request_of(folder: Path, **changes: Any) -> FreshRequest:
         device="cpu",
     )
     return replace(asked, **changes)
-
-
-def study(folder: Path, **changes: Any) -> FreshReport:
-    return fresh(request_of(folder, **changes), changes.pop("progress", quiet))
