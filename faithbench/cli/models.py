@@ -134,9 +134,10 @@ def train(
         typer.Option(metavar="NAME", help="Metric that chooses from the grid (default: --metric)."),
     ] = None,
 ) -> None:
-    """Train a model for a task: fine-tune an encoder, or start from scratch (--arch).
+    """Train a model for a task.
 
-    A training that was stopped continues at its last checkpoint.
+    An encoder is fine-tuned, or with --arch a small network is trained from scratch. A training
+    that was stopped continues at its last checkpoint.
     """
     from faithbench.cli.display import progress_on
     from faithbench.core.files import check_writable
