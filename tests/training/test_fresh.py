@@ -15,7 +15,7 @@ from faithbench.models.evaluation import outcomes
 from faithbench.models.model import load_model
 from faithbench.training.fresh import ArmScore, FreshReport, _tests, fresh
 from tests.support.fresh import SIZES, put_study, request_of
-from tests.support.training import killer, silent
+from tests.support.training import killer, save_base, silent
 
 Study = tuple[Path, FreshReport]
 
@@ -114,6 +114,20 @@ def test_jobs_change_no_number(tmp_path: Path) -> None:
         for jobs in (1, 2)
     )
     assert one == two
+
+
+def test_two_support_models_have_an_arm_each_and_are_tested(tmp_path: Path) -> None:
+    put_study(tmp_path)
+    save_base(tmp_path, "distilbert")
+    models = tuple(str(tmp_path / f"tiny-{name}") for name in ("bert", "distilbert"))
+    report = fresh(request_of(tmp_path, models=models, seeds=1, controls=("random",)), silent)
+    assert [(arm.label, arm.support) for arm in report.arms] == [
+        ("attention", "tiny-bert"), ("attention", "tiny-distilbert"), ("random-words", "tiny-bert"),
+    ]  # fmt: skip
+    assert [(test.first, test.second) for test in report.tests] == [(0, 1), (0, 2), (1, 2)]
+    assert all(test.over_seeds is None for test in report.tests), "one seed has no spread"
+    folders = {arm.record.parent.name for arm in report.arms if arm.record}
+    assert len(folders) == 2, "records of two models lie apart"
 
 
 def arm(label: str, support: str, f1: tuple[float, ...], right: list[float]) -> ArmScore:
