@@ -109,7 +109,7 @@ def _on_request(metric: Metric) -> str:
 
 @list_app.command("objectives")
 def list_objectives() -> None:
-    """List training objectives: settings with their defaults, and what each does."""
+    """List training objectives: settings, and what each does."""
     from faithbench.core.spec import setting_text
     from faithbench.training.objectives import known_objectives
     from faithbench.training.objectives.protocol import is_auxiliary
