@@ -66,7 +66,8 @@ def test_what_is_not_pinned_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     print_card("cbt-ne")
     out = said(capsys)
     assert "revision main (unpinned)" in out
-    assert "no rows to show: cannot read split 'test' of task cbt-ne (hub: the hub is not" in out
+    assert "no rows to show: cannot read split 'test' of task cbt-ne (folder: no data" in out
+    assert "hub: the hub is not reachable" in out
     print_card("multirc")
     assert "revision refs/convert/parquet (unpinned)" in said(capsys)
 

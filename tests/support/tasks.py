@@ -30,8 +30,9 @@ def folder_rows(task: Task, stem: str) -> list[dict[str, Any]]:
             row["answers"] = [{"start": 0, "text": "Row", "ambiguous": 1}]
         if task.folder.layout == "cloze":
             # The second sentence holds no candidate.
-            row |= {"text_a": f"{text}\nNothing at all .", "label": "good"}
-            row["candidates"] = ["good", "film"]
+            sentences = f"{text}\nNothing at all ."
+            made = {"text": sentences, "text_b": "Q?", "answers": "good", "options": ["good", "x"]}
+            row = {"id": row["id"]} | {its: made[o] for o, its in task.folder.columns.items()}
         if task.folder.layout == "typed":
             wanted, mark = task.folder.values[0], row.pop("rationale")[0]
             row["event_types"] = [wanted, "Binding"] if row["label"] else ["Binding"]
