@@ -23,7 +23,7 @@ from faithbench.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from faithbench.training.fresh import ArmScore, FreshReport, FreshRequest
+    from faithbench.training.fresh.study import ArmScore, FreshReport, FreshRequest
 
 LEGEND = (
     "Words: mean number per test text. p over seeds: two-sample t-test of macro-F1, as in the "
@@ -106,9 +106,9 @@ def fresh(
     console = Console()
     the_task = load_task(task)
     with progress_on(console, "loading data and model") as progress:
-        from faithbench.training.extraction import Extraction
-        from faithbench.training.fresh import FreshRequest
-        from faithbench.training.fresh import fresh as study
+        from faithbench.training.fresh.extraction import Extraction
+        from faithbench.training.fresh.study import FreshRequest
+        from faithbench.training.fresh.study import fresh as study
         from faithbench.training.recipe import Recipe
 
         out = out or Path("fresh") / the_task.name

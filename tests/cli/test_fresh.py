@@ -10,7 +10,7 @@ import pytest
 
 from faithbench.cli.fresh import _blocks
 from faithbench.stats.signed_rank import PairedTest
-from faithbench.training.fresh import ArmScore, ArmTest, FreshReport
+from faithbench.training.fresh.study import ArmScore, ArmTest, FreshReport
 from tests.support.commands import Call, complaint
 from tests.support.fresh import put_study, put_task, request_of
 

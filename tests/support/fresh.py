@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from faithbench.data.tasks import load_task
-from faithbench.training.extraction import Extraction
-from faithbench.training.fresh import FreshRequest
+from faithbench.training.fresh.extraction import Extraction
+from faithbench.training.fresh.study import FreshRequest
 from tests.support.builders import MINI
 from tests.support.training import ADAPTER, save_base
 

@@ -11,8 +11,8 @@ from faithbench import api
 from faithbench.core.errors import FaithbenchError
 from faithbench.records.record import read
 from faithbench.records.rows_file import read_rows
-from faithbench.training.extraction import Extraction
-from faithbench.training.fresh import FreshReport, fresh
+from faithbench.training.fresh.extraction import Extraction
+from faithbench.training.fresh.study import FreshReport, fresh
 from tests.support.fresh import put_study, request_of
 from tests.support.training import silent
 

@@ -13,7 +13,7 @@ from faithbench.data.dataset import load_dataset
 from faithbench.explainers.selection import find_explainers
 from faithbench.run.backends.serial import Serial
 from faithbench.testing.conformance import check_explainer
-from faithbench.training.fresh_scores import RandomWords, explained, random_words
+from faithbench.training.fresh.scores import RandomWords, explained, random_words
 from tests.support.builders import make_task, put
 from tests.support.training import silent
 

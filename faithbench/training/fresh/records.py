@@ -15,7 +15,7 @@ from faithbench.records.rows import add_values, to_header, to_line
 from faithbench.records.schema import FreshFacts, RowsFacts
 from faithbench.records.store import StoredRecord
 from faithbench.records.summary import metric_facts
-from faithbench.training.extraction import Extraction
+from faithbench.training.fresh.extraction import Extraction
 from faithbench.training.recipe import Splits
 
 

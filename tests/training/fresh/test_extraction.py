@@ -11,7 +11,7 @@ import pytest
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Example
 from faithbench.models.encoding import encode
-from faithbench.training.extraction import (
+from faithbench.training.fresh.extraction import (
     Extraction,
     best_window,
     choose,

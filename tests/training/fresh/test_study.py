@@ -13,7 +13,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.data.kinds.classification import class_scores
 from faithbench.models.evaluation import outcomes
 from faithbench.models.model import load_model
-from faithbench.training.fresh import ArmScore, FreshReport, _tests, fresh
+from faithbench.training.fresh.study import ArmScore, FreshReport, _tests, fresh
 from tests.support.fresh import SIZES, put_study, request_of
 from tests.support.training import killer, save_base, silent
 
