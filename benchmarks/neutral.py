@@ -58,6 +58,7 @@ STUDIES = {
 def run(data: Path, out: Path, task: str) -> None:
     """Train both models of a task, and explain its test texts with each."""
     from faithbench.api import evaluate
+    from faithbench.training.card import is_finished
     from faithbench.training.fit import fit
 
     study, the_task = STUDIES[task], load_task(task)
@@ -65,7 +66,7 @@ def run(data: Path, out: Path, task: str) -> None:
     base = None if study.start is None else _merged(study.start, task, out / f"base-{task}")
     for name, objectives in (("plain", ()), ("neutral", ("neutral",))):
         folder = out / f"{task}-{name}"
-        if not (folder / "card.json").exists() or (folder / "run.json").exists():
+        if not is_finished(folder):
             recipe = replace(study.recipe, metric=usual_metric(the_task), objectives=objectives)
             fit(splits, recipe, folder, lambda *_: None, base=base)
         print(folder.name, json.loads((folder / "card.json").read_text())["test"], flush=True)

@@ -32,6 +32,7 @@ from faithbench.records.model_comparison import (
     examples_of,
     find_models,
 )
+from faithbench.training.card import is_finished
 from faithbench.training.recipe import Recipe, load_splits, usual_metric
 
 LIMITS = {"sst2": 6920, "semeval": 5000, "agnews": 5000}
@@ -109,11 +110,6 @@ def study() -> Iterator[Trained]:
             yield Trained("sst2", salience, 1e-2, seed)
 
 
-def is_trained(folder: Path) -> bool:
-    """Return whether a folder holds a model whose training has ended."""
-    return (folder / "card.json").exists() and not (folder / "run.json").exists()
-
-
 @contextmanager
 def claimed(out: Path, work: str) -> Iterator[bool]:
     """Say whether a piece of work is this process's to do; the claim ends with the process."""
@@ -137,7 +133,7 @@ def train(data: Path, out: Path) -> None:
     for one in study():
         folder = out / one.folder
         with claimed(out, f"train-{one.folder}") as mine:
-            if not mine or is_trained(folder):
+            if not mine or is_finished(folder):
                 continue
             limits = (LIMITS[one.task], DEV, None)
             splits = load_splits(load_task(one.task), folder=data, limits=limits)
@@ -151,7 +147,7 @@ def measure(data: Path, out: Path) -> None:
 
     for one in study():
         with claimed(out, f"measure-{one.folder}") as mine:
-            if not mine or not is_trained(out / one.folder):
+            if not mine or not is_finished(out / one.folder):
                 continue
             controls = CONTROLS if one == Trained(one.task) else ()
             evaluate(
@@ -207,7 +203,7 @@ def settings_of(out: Path, task: str, measured: set[str]) -> dict[str, list[Trai
     """Return the measured models of a task, seeds of the same training together, plain first."""
     grouped: dict[str, list[Trained]] = {}
     for one in study():
-        if one.task == task and Path(one.folder).name in measured and is_trained(out / one.folder):
+        if one.task == task and Path(one.folder).name in measured and is_finished(out / one.folder):
             grouped.setdefault(one.setting, []).append(one)
     return grouped
 
