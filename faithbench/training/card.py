@@ -66,14 +66,22 @@ def _recipe_facts(recipe: Recipe, objectives: Objectives) -> dict[str, Any]:
 def check_same_run(facts: dict[str, Any], out: Path) -> None:
     """Refuse a folder that holds a finished model or a training with other facts."""
     note = out / _NOTE
-    text = json.dumps(facts, sort_keys=True)
     if is_finished(out):
         raise FaithbenchError(f"{out} already holds a trained model; choose another --out")
-    if note.exists() and note.read_text() != text:
+    if note.exists() and note.read_text() != _note_text(facts):
         raise FaithbenchError(
             f"{out} holds a training with other data or settings; choose another --out"
         )
-    note.write_text(text)
+
+
+def begin_run(facts: dict[str, Any], out: Path) -> None:
+    """Claim a folder for a training, which nothing refuses any more."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / _NOTE).write_text(_note_text(facts))
+
+
+def _note_text(facts: dict[str, Any]) -> str:
+    return json.dumps(facts, sort_keys=True)
 
 
 def is_finished(out: Path) -> bool:

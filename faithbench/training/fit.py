@@ -15,7 +15,7 @@ from faithbench.data.dataset import Dataset
 from faithbench.data.rationales import rationale_coverage
 from faithbench.models.model import Model
 from faithbench.training.base import find_base, settle, start_model
-from faithbench.training.card import card_facts, check_same_run, finish_card
+from faithbench.training.card import begin_run, card_facts, check_same_run, finish_card
 from faithbench.training.dev_metric import find_dev_metric
 from faithbench.training.forward import forward, make_readable
 from faithbench.training.items import (
@@ -57,7 +57,6 @@ def fit(
     objectives = find_objectives(recipe.objectives)
     losses, added = objectives.losses, added_labels(objectives.losses)
     _check_rationales(splits.train, losses)
-    out.mkdir(parents=True, exist_ok=True)
     start = find_base(base, recipe)
     recipe = settle(recipe, start)
     facts = card_facts(splits, recipe, objectives, start)
@@ -71,6 +70,7 @@ def fit(
     rationales = _rationales_read(train, losses, training_set)
     ready = tuple(prepared(loss, model, training_set) for loss in losses)
     learner = _learner(model, ready, objectives.captures, recipe)
+    begin_run(facts, out)
 
     def keep(state: TrainingState) -> None:
         if state.batch % every == 0:

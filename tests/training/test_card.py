@@ -14,6 +14,7 @@ from faithbench.core.types import Answer, Example
 from faithbench.data.dataset import Dataset
 from faithbench.training.base import Base
 from faithbench.training.card import (
+    begin_run,
     card_facts,
     check_same_run,
     majority_scores,
@@ -82,6 +83,8 @@ def test_facts_of_data_and_base() -> None:
 def test_a_folder_holds_one_training(tmp_path: Path) -> None:
     facts: dict[str, Any] = {"seed": 0}
     check_same_run(facts, tmp_path)
+    assert not list(tmp_path.iterdir()), "a check leaves nothing behind"
+    begin_run(facts, tmp_path)
     check_same_run(facts, tmp_path)  # a killed run may go on
     with pytest.raises(FaithbenchError, match="holds a training with other data or settings"):
         check_same_run({"seed": 1}, tmp_path)

@@ -230,7 +230,7 @@ def test_a_question_answerer_has_no_class_to_differentiate(tmp_path: Path) -> No
 
 
 def test_a_task_without_rationales_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FaithbenchError, match="learns from rationales, and the model reads none"):
+    with pytest.raises(FaithbenchError, match="learns from rationales, and no example of split"):
         fit(label_splits(), replace(CNN, objectives=("saliency",)), tmp_path, silent, device="cpu")
 
 

@@ -189,6 +189,7 @@ def test_a_question_answerer_is_refused(tmp_path: Path) -> None:
     recipe = replace(WHOLE, metric="f1", objectives=("saloss",))
     with pytest.raises(FaithbenchError, match="saloss needs a token that a classifier reads"):
         fit(answer_splits(), recipe, tmp_path / "out", silent, base=str(base), device="cpu")
+    assert not (tmp_path / "out").exists(), "the folder is free for another try"
 
 
 def tiny_batch(architecture: str) -> tuple[Any, TrainingBatch, TrainingSet]:
