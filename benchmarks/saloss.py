@@ -215,40 +215,53 @@ def measured_models(records: Path, task: str) -> set[str]:
     return {stored.record.model.name for stored in stored_records(records, task)}
 
 
-def training_table(
-    out: Path, groups: Mapping[str, Sequence[Trained]], sides: Mapping[str, ModelRecords]
-) -> str:
-    """Return one line per training: scores of the model, and where its attention lies."""
-    saliences = saliences_of(sides["plain"])
-    plain = attention_facts(sides["plain"], saliences)
+def side_of(records: Path, models: Sequence[Trained]) -> ModelRecords:
+    """Find the records of models that differ in their seed alone, as one side."""
+    names = ",".join(Path(one.folder).name for one in models)
+    (side,) = find_models([names], models[0].task, records)
+    return side
+
+
+def training_table(out: Path, groups: Mapping[str, Sequence[Trained]]) -> str:
+    """Return one line per training: scores of the model, and where its attention lies.
+
+    The change is that of its divergence from its own salience against plain models of its seeds.
+    """
+    records = out / "records"
+    saliences = saliences_of(side_of(records, groups["plain"][:1]))
     lines = []
     for setting, models in groups.items():
         cards = [json.loads((out / one.folder / "card.json").read_text()) for one in models]
         score = np.mean([card["test"][card["recipe"]["metric"]] for card in cards])
-        facts = attention_facts(sides[setting], saliences)
+        facts = attention_facts(side_of(records, models), saliences)
         own = models[0].salience or "textrank"
-        change = facts[own] / plain[own] - 1
+        plain = attention_facts(side_of(records, plain_of(groups, models)), saliences)
+        change = f"{facts[own] / plain[own] - 1:+.0%}"
         apart = (facts["textrank"], facts["uniform"], facts[own])
-        lines.append((setting, len(models), score, *apart, f"{change:+.0%}", facts["special"]))
+        lines.append((setting, len(models), score, *apart, change, facts["special"]))
     head = ("training", "seeds", "test score", "KL to TextRank", "KL to uniform", "KL to its own")
     return tabulate(
         lines, (*head, "change", "on special tokens"), "pipe", floatfmt=".3f", disable_numparse=[6]
     )
 
 
-def flip_table(sides: Mapping[str, ModelRecords]) -> str:
+def plain_of(groups: Mapping[str, Sequence[Trained]], models: Sequence[Trained]) -> list[Trained]:
+    """Return the plain models of the same seeds."""
+    seeds = {one.seed for one in models}
+    return [one for one in groups["plain"] if one.seed in seeds]
+
+
+def flip_table(out: Path, groups: Mapping[str, Sequence[Trained]]) -> str:
     """Return a line per explainer and training: flip fractions, and both tests against plain."""
-    plain = sides["plain"]
     lines = []
-    for setting, side in sides.items():
+    for setting, models in groups.items():
         if setting == "plain":
             continue
+        plain, side = (side_of(out / "records", m) for m in (plain_of(groups, models), models))
         labels = [label for label in side.by_explainer if label in plain.by_explainer]
         ids = examples_of([plain, side])
-        lines += [
-            (setting, *_cells(pair))
-            for pair in compare_models(plain, side, "flip_fraction", labels, ids)
-        ]
+        pairs = compare_models(plain, side, "flip_fraction", labels, ids)
+        lines += [(setting, *_cells(pair)) for pair in pairs]
     head = ("training", "explainer", "plain", "trained", "change", "p paired, Holm", "p rank-sum")
     return tabulate(lines, head, "pipe", disable_numparse=True)
 
@@ -269,18 +282,14 @@ def _p(value: float | None) -> str:
 
 
 def tables(out: Path, task: str) -> str:
-    """Return both tables of a task, over the seeds that every compared setting has."""
+    """Return both tables of a task; a training is compared with plain ones of its own seeds."""
     records = out / "records"
     groups = settings_of(out, task, measured_models(records, task))
-    sides = {
-        setting: find_models([",".join(Path(one.folder).name for one in models)], task, records)[0]
-        for setting, models in groups.items()
-    }
-    n = len(sides["plain"].first.rows)
+    n = len(side_of(records, groups["plain"]).first.rows)
     told = f"{LIMITS[task]} training texts, one pass; {n} test texts"
     return (
-        f"### {task}: {told}\n\n{training_table(out, groups, sides)}\n\n"
-        f"Flip fraction, lower is better:\n\n{flip_table(sides)}\n"
+        f"### {task}: {told}\n\n{training_table(out, groups)}\n\n"
+        f"Flip fraction, lower is better:\n\n{flip_table(out, groups)}\n"
     )
 
 
