@@ -200,10 +200,14 @@ def saliences_of(plain: ModelRecords) -> Saliences:
 
 
 def settings_of(out: Path, task: str, measured: set[str]) -> dict[str, list[Trained]]:
-    """Return the measured models of a task, seeds of the same training together, plain first."""
+    """Return the measured models of a task, seeds of the same training together, plain first.
+
+    A seed counts once its plain model is measured as well.
+    """
     grouped: dict[str, list[Trained]] = {}
     for one in study():
-        if one.task == task and Path(one.folder).name in measured and is_finished(out / one.folder):
+        both = {one.folder, Trained(task, seed=one.seed).folder}
+        if one.task == task and {Path(folder).name for folder in both} <= measured:
             grouped.setdefault(one.setting, []).append(one)
     return grouped
 

@@ -71,7 +71,8 @@ def score_added(
     model: Model, data: Dataset, losses: Sequence[object], progress: Progress
 ) -> float | None:
     """Return the share of the items that losses add to a split which get their added class."""
-    added = _added_encodings(model, data, losses)
+    own = len(data.task.labels)
+    added = [e for e in _added_encodings(model, data, losses) if e.example.label >= own]
     if not added:
         return None
     found = outcomes_of(Engine(model), added)

@@ -137,4 +137,4 @@ def test_objectives_are_listed_with_their_defaults(
     words = " ".join(text.split())
     assert "saloss salience=textrank" in words and "weight=0.001" in words
     assert "cross-entropy - Minimise the mean cross-entropy" in words
-    assert "neutral - Teach that a text without its rationale is neutral" in words
+    assert "neutral others=false Teach that a text without its rationale is" in words

@@ -109,12 +109,12 @@ class Preparing(Protocol):
 
 @runtime_checkable
 class AddingItems(Protocol):
-    """Adds a class to those of the task, and items that belong to it."""
+    """Adds a class to those of the task, and items, those of that class among them."""
 
     added_label: ClassVar[str]
 
     def more_items(self, model: Model, item: TrainingItem, label: int) -> Iterable[TrainingItem]:
-        """Return the items of the added class, `label` by number, that come from an item."""
+        """Return the items that come from an item; the added class is `label` by number."""
         ...
 
 

@@ -17,7 +17,7 @@ from faithbench.models.model import load_model
 from faithbench.testing import tiny
 from faithbench.training.fit import fit
 from faithbench.training.items import TrainingItem, make_training_set
-from faithbench.training.objectives.neutral import Neutral
+from faithbench.training.objectives.neutral import Neutral, without_others
 from faithbench.training.recipe import Splits, with_labels
 from tests.support.builders import make_task
 from tests.support.training import WHOLE, answer_splits, dataset, label_splits, save_base, silent
@@ -34,6 +34,22 @@ def test_the_copy_has_the_rationale_masked_and_the_class_after_the_task_s() -> N
     assert not (item.encoding.ids == mask).any(), "the original stays"
     without = TrainingItem(encode(model, Example("n", "a film", 0)), (0,))
     assert list(Neutral().more_items(model, without, 2)) == []
+
+
+def test_others_are_masked_in_a_second_copy_that_keeps_its_class() -> None:
+    """Two tokens of the rationale, so two of the four others, the same ones every time."""
+    model = tiny.tiny_model(classes=3)
+    example = Example("e", "a goodly film is dull", 1, rationale=((2, 8),))
+    item = TrainingItem(encode(model, example), (1,))
+    neutral, others = Neutral(others=True).more_items(model, item, 2)
+    mask = model.tokenizer.mask_token_id
+    assert (neutral.targets, others.targets) == ((2,), (1,))
+    masked = others.encoding.ids == mask
+    assert masked.sum() == 2 and not (masked & (neutral.encoding.ids == mask)).any()
+    again = list(Neutral(others=True).more_items(model, item, 2))[1]
+    assert (again.encoding.ids == others.encoding.ids).all()
+    short = encode(model, Example("s", "goodly film", 0, rationale=((0, 6),)))
+    assert (~without_others(short)).sum() == 1, "there is one other token"
 
 
 def test_a_rationale_beyond_the_last_token_adds_nothing() -> None:
@@ -63,7 +79,8 @@ def test_the_model_has_a_third_class_and_the_task_s_scores(tmp_path: Path) -> No
     assert card["labels"] == ["no", "yes", "neutral"] and card["added_labels"] == ["neutral"]
     assert card["rationale_spans"] == {"whole": 26, "cut": 0, "lost": 0}
     assert card["test"]["accuracy"] == 1.0 and card["test_added"] == {"neutral": 1.0}
-    assert card["recipe"]["objectives"][1] == {"name": "neutral", "settings": {}}
+    told = {"name": "neutral", "settings": {"others": False}}
+    assert card["recipe"]["objectives"][1] == told
     model = load_model(str(tmp_path / "out"), labels=("no", "yes"), device="cpu")
     assert model.labels == ("no", "yes", "neutral")
     # Without what its card says, the folder is a model of another task.
