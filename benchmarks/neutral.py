@@ -79,6 +79,8 @@ def run(data: Path, out: Path, task: str) -> None:
             recipe = replace(study.recipe, metric=usual_metric(the_task), objectives=objectives)
             fit(splits, recipe, folder, lambda *_: None, base=base)
         print(folder.name, json.loads((folder / "card.json").read_text())["test"], flush=True)
+        if folder.name in _explained(out / "records", task):
+            continue
         evaluate(
             task,
             study.explainers,
@@ -92,6 +94,15 @@ def run(data: Path, out: Path, task: str) -> None:
             results=out / "records",
         )
         print(f"{folder.name} explained", flush=True)
+
+
+def _explained(records: Path, task: str) -> set[str]:
+    """Return the names of the models that records of a task are about."""
+    from faithbench.records.store import stored_records
+
+    if not list(records.glob(f"{task}-*/*/*.json")):
+        return set()
+    return {stored.record.model.name for stored in stored_records(records, task)}
 
 
 def _merged(name: str, task: str, folder: Path) -> str:

@@ -464,5 +464,6 @@ def test_fused_attention_is_refused(tiny_model: Any, batch_of: Any) -> None:
     batch = batch_of(model, ["good film"])
     with pytest.raises(FaithbenchError, match="scaled_dot_product_attention"):
         run_relevance(model.network, batch)
-    with pytest.raises(FaithbenchError, match="a bert model gives no attention matrices"):
-        run_capture(model.network, batch)
+    # Gradients alone can be had of it.
+    seen = run_capture(model.network, batch)
+    assert seen.attentions == () and seen.embedding_gradients.abs().max() > 0

@@ -139,7 +139,7 @@ def test_scores_of_nothing_but_zero_have_no_relative_change(tiny_model, batch_of
     assert max_sensitivity(model, Zero(), batch_of(model, TEXTS)) == [None, None, None]
 
 
-CONTROLS = {"random", "first-tokens", "human"}
+CONTROLS = {"random", "first-tokens", "human", "salience"}
 
 
 @pytest.mark.parametrize("name", sorted(set(EXPLAINERS) - CONTROLS))
