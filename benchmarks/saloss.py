@@ -145,9 +145,11 @@ def measure(data: Path, out: Path) -> None:
     """Explain test texts with every model that is trained by now."""
     from faithbench.api import evaluate
 
+    records = out / "records"
     for one in study():
         with claimed(out, f"measure-{one.folder}") as mine:
-            if not mine or not is_finished(out / one.folder):
+            done = Path(one.folder).name in measured_models(records, one.task)
+            if done or not mine or not is_finished(out / one.folder):
                 continue
             controls = CONTROLS if one == Trained(one.task) else ()
             evaluate(
@@ -160,7 +162,7 @@ def measure(data: Path, out: Path) -> None:
                 human=False,
                 seeds=1,
                 jobs=1,
-                results=out / "records",
+                results=records,
             )
             print(one.folder, flush=True)
 
@@ -216,6 +218,8 @@ def measured_models(records: Path, task: str) -> set[str]:
     """Return the names of the models that records of a task are about."""
     from faithbench.records.store import stored_records
 
+    if not list(records.glob(f"{task}-*/*/*.json")):
+        return set()
     return {stored.record.model.name for stored in stored_records(records, task)}
 
 
