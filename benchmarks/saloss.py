@@ -216,11 +216,11 @@ def settings_of(out: Path, task: str, measured: set[str]) -> dict[str, list[Trai
 
 def measured_models(records: Path, task: str) -> set[str]:
     """Return the names of the models that records of a task are about."""
-    from faithbench.records.store import stored_records
+    from faithbench.records.record import read
+    from faithbench.records.store import record_files
 
-    if not list(records.glob(f"{task}-*/*/*.json")):
-        return set()
-    return {stored.record.model.name for stored in stored_records(records, task)}
+    found = [read(path) for path, _ in record_files(records)] if records.is_dir() else []
+    return {record.model.name for record in found if record.task.name == task}
 
 
 def side_of(records: Path, models: Sequence[Trained]) -> ModelRecords:
