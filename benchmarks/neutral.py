@@ -22,7 +22,12 @@ import numpy as np
 from tabulate import tabulate
 
 from faithbench.data.tasks import load_task
-from faithbench.records.model_comparison import compare_models, examples_of, find_models
+from faithbench.records.model_comparison import (
+    compare_models,
+    examples_of,
+    find_models,
+    recorded_models,
+)
 from faithbench.training.recipe import Recipe, load_splits, usual_metric
 
 AGREEMENT = ("token_precision", "token_recall", "token_f1", "auprc")
@@ -79,7 +84,7 @@ def run(data: Path, out: Path, task: str) -> None:
             recipe = replace(study.recipe, metric=usual_metric(the_task), objectives=objectives)
             fit(splits, recipe, folder, lambda *_: None, base=base)
         print(folder.name, json.loads((folder / "card.json").read_text())["test"], flush=True)
-        if folder.name in _explained(out / "records", task):
+        if folder.name in recorded_models(out / "records", task):
             continue
         evaluate(
             task,
@@ -94,15 +99,6 @@ def run(data: Path, out: Path, task: str) -> None:
             results=out / "records",
         )
         print(f"{folder.name} explained", flush=True)
-
-
-def _explained(records: Path, task: str) -> set[str]:
-    """Return the names of the models that records of a task are about."""
-    from faithbench.records.store import stored_records
-
-    if not list(records.glob(f"{task}-*/*/*.json")):
-        return set()
-    return {stored.record.model.name for stored in stored_records(records, task)}
 
 
 def _merged(name: str, task: str, folder: Path) -> str:

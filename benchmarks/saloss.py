@@ -31,6 +31,7 @@ from faithbench.records.model_comparison import (
     compare_models,
     examples_of,
     find_models,
+    recorded_models,
 )
 from faithbench.training.card import is_finished
 from faithbench.training.recipe import Recipe, load_splits, usual_metric
@@ -148,7 +149,7 @@ def measure(data: Path, out: Path) -> None:
     records = out / "records"
     for one in study():
         with claimed(out, f"measure-{one.folder}") as mine:
-            done = Path(one.folder).name in measured_models(records, one.task)
+            done = Path(one.folder).name in recorded_models(records, one.task)
             if done or not mine or not is_finished(out / one.folder):
                 continue
             controls = CONTROLS if one == Trained(one.task) else ()
@@ -212,15 +213,6 @@ def settings_of(out: Path, task: str, measured: set[str]) -> dict[str, list[Trai
         if one.task == task and {Path(folder).name for folder in both} <= measured:
             grouped.setdefault(one.setting, []).append(one)
     return grouped
-
-
-def measured_models(records: Path, task: str) -> set[str]:
-    """Return the names of the models that records of a task are about."""
-    from faithbench.records.record import read
-    from faithbench.records.store import record_files
-
-    found = [read(path) for path, _ in record_files(records)] if records.is_dir() else []
-    return {record.model.name for record in found if record.task.name == task}
 
 
 def side_of(records: Path, models: Sequence[Trained]) -> ModelRecords:
@@ -292,7 +284,7 @@ def _p(value: float | None) -> str:
 def tables(out: Path, task: str) -> str:
     """Return both tables of a task; a training is compared with plain ones of its own seeds."""
     records = out / "records"
-    groups = settings_of(out, task, measured_models(records, task))
+    groups = settings_of(out, task, recorded_models(records, task))
     n = len(side_of(records, groups["plain"]).first.rows)
     told = f"{LIMITS[task]} training texts, one pass; {n} test texts"
     return (

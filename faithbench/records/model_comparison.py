@@ -15,7 +15,8 @@ from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.spec import setting_text
 from faithbench.records.conditions import Conditions, describe_field, differing
 from faithbench.records.entrants import pooled
-from faithbench.records.store import StoredRecord, stored_records
+from faithbench.records.record import read
+from faithbench.records.store import StoredRecord, record_files, stored_records
 from faithbench.stats.pairwise import holm, paired_tests, rank_sum
 from faithbench.stats.signed_rank import PairedTest
 from faithbench.stats.summaries import Column
@@ -81,6 +82,12 @@ def find_models(words: Sequence[str], task: str, results: Path) -> tuple[ModelRe
     sides = tuple(_side(word, by_model) for word in words)
     _check_conditions(sides)
     return sides
+
+
+def recorded_models(results: Path, task: str) -> set[str]:
+    """Return the names of the models that have a record of a task, none if there is no folder."""
+    records = (read(path) for path, _ in record_files(results))
+    return {record.model.name for record in records if record.task.name == task}
 
 
 def shared_explainers(sides: Sequence[ModelRecords]) -> list[str]:

@@ -12,6 +12,7 @@ from faithbench.records.model_comparison import (
     compare_models,
     examples_of,
     find_models,
+    recorded_models,
     shared_explainers,
 )
 from tests.support.stores import change_rows, store
@@ -65,6 +66,15 @@ def test_only_examples_that_are_right_or_of_one_class(results: Path) -> None:
     assert examples_of(sides, right=True) == ["e0", "e1", "e3", "e4", "e5", "e6"]
     assert examples_of(sides, label=1) == ["e1", "e3", "e5"]
     assert examples_of(sides, right=True, label=0) == ["e0", "e4", "e6"]
+
+
+def test_models_with_a_record_of_a_task(results: Path) -> None:
+    """Records of other tasks and those in hidden folders do not count."""
+    kept(results, "lime", "elsewhere", UP, task={"name": "agnews"})
+    kept(results / ".partial", "lime", "unfinished", UP)
+    assert recorded_models(results, "sst2") == {"plain", "trained"}
+    assert recorded_models(results, "agnews") == {"elsewhere"}
+    assert recorded_models(results / "missing", "sst2") == set()
 
 
 def test_what_cannot_be_compared_is_said(results: Path) -> None:
