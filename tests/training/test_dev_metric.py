@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -76,7 +77,7 @@ class Doubling:
 def test_added_items_count_in_the_score_and_on_their_own() -> None:
     """The model never says `again` for these texts, so accuracy halves."""
     model, dev = tiny.tiny_model(classes=3), label_splits().dev
-    model = type(model)(**{**vars(model), "labels": ("no", "yes", "again")})
+    model = replace(model, labels=("no", "yes", "again"))
     alone = evaluate(model, dev)["accuracy"]
     found = score_added(model, dev, (Doubling(),), silent)
     assert found is not None and score_added(model, dev, (), silent) is None
