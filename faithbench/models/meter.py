@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from faithbench.core.cost import forward_equivalents
+
 
 @dataclass(frozen=True)
 class Cost:
     """Rows through the network forwards and backwards, passes, and seconds saved by sharing.
 
-    `shared_seconds` is the time that reused passes took when they were made.
+    `shared_seconds` is the time that reused passes took when they were made. `elsewhere` are the
+    rows that went through another network, in forwards of the model: the FLOPs of each row's pass
+    divided by those of one forward of the model on the same example (`models.flops`).
     """
 
     forwards: int = 0
     backwards: int = 0
     passes: int = 0
     shared_seconds: float = 0.0
+    elsewhere: float = 0.0
+
+    @property
+    def forward_equivalents(self) -> float:
+        """The whole cost in forwards of the model."""
+        return forward_equivalents(self.forwards, self.backwards, self.elsewhere)
 
 
 class Meter:
@@ -31,14 +41,19 @@ class Meter:
         backwards: int = 0,
         passes: int = 1,
         shared_seconds: float = 0.0,
+        elsewhere: float = 0.0,
     ) -> None:
-        """Add the rows of one pass; a pass reused from another explainer adds its seconds."""
+        """Add the rows of one pass; a pass reused from another explainer adds its seconds.
+
+        A pass of another network adds the sum over its rows of what each is worth `elsewhere`.
+        """
         self.total = replace(
             self.total,
             forwards=self.total.forwards + forwards,
             backwards=self.total.backwards + backwards,
             passes=self.total.passes + passes,
             shared_seconds=self.total.shared_seconds + shared_seconds,
+            elsewhere=self.total.elsewhere + elsewhere,
         )
 
     def since(self, start: Cost) -> Cost:
@@ -48,4 +63,5 @@ class Meter:
             self.total.backwards - start.backwards,
             self.total.passes - start.passes,
             self.total.shared_seconds - start.shared_seconds,
+            self.total.elsewhere - start.elsewhere,
         )

@@ -32,6 +32,18 @@ def test_since_counts_what_came_after() -> None:
     assert start == Cost(3, 0, 1, 1.0), "a reading does not move with the meter"
 
 
+def test_passes_of_another_network_are_counted_apart_and_added() -> None:
+    meter = Meter()
+    meter.charge(forwards=1, backwards=1)
+    start = meter.total
+    assert start.forward_equivalents == 3
+    meter.charge(elsewhere=0.125)
+    meter.charge(forwards=2, elsewhere=0.25)
+    assert meter.total == Cost(3, 1, 3, 0.0, elsewhere=0.375)
+    assert meter.since(start) == Cost(2, 0, 2, 0.0, elsewhere=0.375)
+    assert meter.since(start).forward_equivalents == 2.375
+
+
 def test_meters_do_not_share_and_readings_are_frozen() -> None:
     first, second = Meter(), Meter()
     first.charge(forwards=1)
