@@ -21,7 +21,7 @@ from tables import write_section
 from tabulate import tabulate
 
 from faithbench.core.erasure import top_count
-from faithbench.core.types import Encoding, Floats, rank
+from faithbench.core.types import Encoding, Example, Floats, rank
 from faithbench.data.words import is_content_word
 from faithbench.explainers.registry import is_control
 from faithbench.metrics.neighbours import Neighbours
@@ -145,7 +145,7 @@ def _arbitrary(targets: Sequence[object]) -> Neighbours:
 
 
 def _candidates(
-    examples: Sequence[object],
+    examples: Sequence[Example],
     texts: Sequence[WordScores],
     kind: str,
     near: Neighbours,
@@ -154,8 +154,7 @@ def _candidates(
     """Return each candidate's value for each text."""
     mark = label_marks if kind == "labels" else top_marks
     marked = [
-        marked_text(example.id, words, mark)  # type: ignore[attr-defined]
-        for example, words in zip(examples, texts, strict=True)
+        marked_text(example.id, words, mark) for example, words in zip(examples, texts, strict=True)
     ]
     if kind == "labels":
         labelled = [labelled_words(w.strings, w.scores) for w in texts]

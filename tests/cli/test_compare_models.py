@@ -30,7 +30,7 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
     def run(results: Path, *models: str, **options: object) -> list[str]:
         words = list(models) or ["plain", "trained"]
-        compare_models(models=words, task="sst2", results=results, **options)  # type: ignore[arg-type]
+        compare_models(models=words, task="sst2", results=results, **options)
         lines = capsys.readouterr().out.splitlines()
         assert max(map(len, lines)) <= 80
         return [" ".join(line.split()) for line in lines]

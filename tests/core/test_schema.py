@@ -46,7 +46,7 @@ def test_an_error_names_the_key_in_one_line(content: Any, line: str) -> None:
 def test_facts_are_closed_frozen_and_finite() -> None:
     facts = Inner(count=1)
     with pytest.raises(ValidationError, match="frozen"):
-        facts.count = 2  # type: ignore[misc]  # that is what is tested
+        facts.count = 2
     # What people write may hold infinity; what programs write may not.
     assert Read(value=float("inf")).value == float("inf")
     with pytest.raises(ValidationError, match="finite"):

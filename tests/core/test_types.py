@@ -59,6 +59,6 @@ def test_an_attribution_counts_erasable_tokens_only() -> None:
 
 def test_examples_are_frozen() -> None:
     with pytest.raises(FrozenInstanceError):
-        EXAMPLE.label = 0  # type: ignore[misc]  # that is what is tested
+        EXAMPLE.label = 0
     assert (EXAMPLE.text_b, EXAMPLE.rationale, EXAMPLE.answers) == (None, None, ())
     assert Answer(5, "film") == Answer(5, "film")

@@ -47,7 +47,7 @@ def test_the_scores_fall_with_the_neighbours() -> None:
     def probs(keep: np.ndarray) -> np.ndarray:
         return keep @ np.array([0.1, 0.2, 0.4])
 
-    scores = source["NeighbourPairs"]()(probs, Three())  # type: ignore[operator]  # run from its text
+    scores = source["NeighbourPairs"]()(probs, Three())  # run from its text
     # a: alone .1, nothing at its left, with b .3; b: .2, with a .3, with c .6; c: .4, .6, .4.
     assert scores == pytest.approx([0.5 / 3, 1.1 / 3, 1.4 / 3])
 

@@ -245,9 +245,9 @@ def test_what_is_no_share_is_refused(ratio: float) -> None:
 
 def test_unknown_choices_are_refused() -> None:
     with pytest.raises(FaithbenchError, match="no selection of words named 'topp'; did you mean"):
-        Extraction(0.2, "topp")  # type: ignore[arg-type]
+        Extraction(0.2, "topp")
     with pytest.raises(FaithbenchError, match="no form of FRESH named 'code'"):
-        Extraction(0.2, form="code")  # type: ignore[arg-type]
+        Extraction(0.2, form="code")
 
 
 def test_evidence_without_a_word_is_one_line(tiny_model: Any) -> None:

@@ -26,7 +26,7 @@ def test_a_word_has_one_number_however_many_pieces(tiny_model: Any, batch_of: An
     """`goodly` is two pieces and is first as often as the other words: 200 draws of 3."""
     model = tiny_model()
     batch = batch_of(model, ["goodly film plot"] * 200)
-    scores = RandomWords()(None, batch).numpy()  # type: ignore[arg-type]
+    scores = RandomWords()(None, batch).numpy()
     assert (scores[:, [0, 2, 5]] == 0).all(), "[CLS], ##ly and [SEP]"
     words = scores[:, [1, 3, 4]]
     assert (words > 0).all() and (words < 1).all()

@@ -52,7 +52,7 @@ def test_without_members_the_defaults_hold() -> None:
     bare = Bare()
     assert not is_auxiliary(bare) and not needs_rationale(bare)
     assert weight_of(bare) == 1 and captures_of(bare) == frozenset()
-    assert prepared(bare, None, None) is bare  # type: ignore[arg-type]  # neither is looked at
+    assert prepared(bare, None, None) is bare  # neither is looked at
     assert added_labels([bare]) == ()
 
 
@@ -61,15 +61,15 @@ def test_members_are_found() -> None:
     assert is_auxiliary(full) and needs_rationale(full)
     assert weight_of(full) == 0.25 and captures_of(full) == {"levels"}
     items: Any = ("item",)
-    ready: Any = prepared(full, "model", TrainingSet(items, None, {}))  # type: ignore[arg-type]
+    ready: Any = prepared(full, "model", TrainingSet(items, None, {}))
     assert ready == ("prepared", "model", 1)
     with pytest.raises(FaithbenchError, match="nothing to learn from"):
-        prepared(full, "model", TrainingSet((), None, {}))  # type: ignore[arg-type]
+        prepared(full, "model", TrainingSet((), None, {}))
 
 
 def test_added_classes_follow_those_of_the_task_in_order() -> None:
     losses = (Bare(), Full(), Other())
     item: Any = "item"
     assert added_labels(losses) == ("none", "other")
-    found: list[TrainingItem] = added_items(losses, None, item, 2)  # type: ignore[arg-type]
+    found: list[TrainingItem] = added_items(losses, None, item, 2)
     assert found == [("item", 2), ("item", 3)]

@@ -186,7 +186,7 @@ def test_the_weight_and_the_levels_are_factors_and_terms() -> None:
     seen = forward(model, batch, LEVELS)
     parts = [Saliency(levels=name, weight=1)(batch, seen).item() for name in seen.levels]
     assert Saliency(weight=0.25)(batch, seen).item() == pytest.approx(sum(parts) / 4)
-    assert find_objective("saliency:levels=word+word").loss.names == ("word",)  # type: ignore[attr-defined]
+    assert find_objective("saliency:levels=word+word").loss.names == ("word",)
 
 
 @pytest.mark.parametrize(
