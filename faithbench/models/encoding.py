@@ -245,8 +245,11 @@ def collate(
 def pad_rows(
     rows: Sequence[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]], pad_id: int
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Stack rows of ids and types to the longest one; the third array marks real tokens."""
-    longest = max(len(ids) for ids, _ in rows)
+    """Stack rows of ids and types to the longest one; the third array marks real tokens.
+
+    A row without tokens is padding alone, at least one token wide: networks need a column.
+    """
+    longest = max(1, *(len(ids) for ids, _ in rows))
     ids = np.full((len(rows), longest), pad_id, dtype=np.int64)
     types = np.zeros((len(rows), longest), dtype=np.int64)
     attention = np.zeros((len(rows), longest), dtype=np.int64)

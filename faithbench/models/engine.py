@@ -58,7 +58,8 @@ class Engine:
         longest input; positions that a row does not have are -inf. The row of a choice has one
         column, its logit.
         """
-        if any(len(ids) == 0 for ids, _ in rows):
+        reads_nothing = getattr(self.model.network.config, "reads_nothing", False)
+        if not reads_nothing and any(len(ids) == 0 for ids, _ in rows):
             raise FaithbenchError(
                 f"model {self.model.name!r} was given an input without tokens; "
                 "erase with --operator mask, which leaves none empty"
@@ -87,7 +88,7 @@ class Engine:
         # Longest first: a device too small for the budget fails at the first pack, not the last.
         waiting = sorted(rows, key=lambda item: (-len(item[1][0]), item[0]))
         while waiting:
-            count = max(1, self.budget // len(waiting[0][1][0]))
+            count = max(1, self.budget // max(1, len(waiting[0][1][0])))
             pack, rest = waiting[:count], waiting[count:]
             start = time.perf_counter()
             try:

@@ -136,6 +136,12 @@ def test_rows_are_padded_with_the_id_asked_for() -> None:
     assert attention.tolist() == [[1, 0, 0], [1, 1, 1]]
 
 
+def test_rows_without_tokens_are_padding_alone() -> None:
+    nothing = np.array([], dtype=np.int64)
+    ids, types, attention = pad_rows([(nothing, nothing)] * 2, 9)
+    assert (ids.tolist(), types.tolist(), attention.tolist()) == ([[9]] * 2, [[0]] * 2, [[0]] * 2)
+
+
 def test_segments_go_only_to_networks_that_know_them(tiny_model) -> None:
     two = {"input_ids", "attention_mask"}
     for architecture, names in (("bert", two | {"token_type_ids"}), ("distilbert", two)):

@@ -101,6 +101,24 @@ def test_a_row_without_tokens_is_refused(tiny_model) -> None:
         Engine(tiny_model("gpt2")).log_probabilities([row(3), (nothing, nothing)])
 
 
+def test_convolutions_read_a_row_without_tokens(tiny_model) -> None:
+    """With nothing to read, the logits are those of the biases alone, whatever stands beside it."""
+    model = tiny_model("cnn", 3)
+    nothing = np.array([], dtype=np.int64)
+    with torch.inference_mode():
+        layers = model.network
+        logits = layers.classifier(torch.relu(layers.hidden.bias))
+    expected = torch.log_softmax(logits, dim=0).numpy()
+    alone = Engine(model).log_probabilities([(nothing, nothing)])
+    np.testing.assert_allclose(alone[0], expected, rtol=0, atol=1e-12)
+    for budget in (1, 100):
+        among = Engine(model, budget).log_probabilities([row(3), (nothing, nothing), row(2)])
+        np.testing.assert_allclose(among[1], expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            among[[0, 2]], one_at_a_time(model, [row(3), row(2)]), rtol=0, atol=1e-12
+        )
+
+
 def test_too_little_memory_halves_the_budget(tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
     packs = watch(monkeypatch, room=30)
     model = tiny_model()

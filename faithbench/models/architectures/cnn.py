@@ -24,6 +24,7 @@ class CnnConfig(PretrainedConfig):
 
     model_type = "cnn"
     has_levels = True  # `forward` takes `output_levels`
+    reads_nothing = True  # padding alone has an output: all maxima are 0
 
     def __init__(
         self,
