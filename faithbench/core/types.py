@@ -112,8 +112,9 @@ class Attribution:
     """The scores that an explainer gives to one example, one per token, on the CPU.
 
     `gap` is how far the scores miss the sum that the method promises (completeness), for
-    explainers that have a method `gaps`. `forwards` and `backwards` are None where scores were
-    computed elsewhere, at a cost that is not known.
+    explainers that have a method `gaps`. `elsewhere` is what rows through another network cost,
+    in forwards of the model. All three costs are None where scores were replayed, at a cost that
+    is not known.
     """
 
     encoding: Encoding
@@ -123,6 +124,7 @@ class Attribution:
     forwards: int | None
     backwards: int | None
     gap: float | None = None
+    elsewhere: float | None = 0.0
 
     @property
     def scores(self) -> Floats:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
 from faithbench.core.erasure import Operator, erase_tokens
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Attribution, Bools, Encoding, Ints, TokenRow
+
+Number = TypeVar("Number", int, float)
 
 OVERLAP = 128
 LEAST = 16
@@ -120,9 +123,10 @@ def _folded(encoding: Encoding, parts: Sequence[Attribution]) -> Attribution:
         forwards=_total([part.forwards for part in parts]),
         backwards=_total([part.backwards for part in parts]),
         gap=max(gaps, key=abs) if gaps else None,
+        elsewhere=_total([part.elsewhere for part in parts]),
     )
 
 
-def _total(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+def _total(costs: Sequence[Number | None]) -> Number | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known[1:], known[0]) if len(known) == len(costs) else None

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 
 from faithbench.core.cost import forward_equivalents
 
+_PARTS = 2**30
+"""A forward in its smallest parts: of size 1e-9, and totals up to 8 million forwards are exact."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -53,7 +56,9 @@ class Meter:
             backwards=self.total.backwards + backwards,
             passes=self.total.passes + passes,
             shared_seconds=self.total.shared_seconds + shared_seconds,
-            elsewhere=self.total.elsewhere + elsewhere,
+            # In whole parts of a forward: sums and differences of those are exact, so that what
+            # an explainer is charged does not depend on what was charged before.
+            elsewhere=self.total.elsewhere + round(elsewhere * _PARTS) / _PARTS,
         )
 
     def since(self, start: Cost) -> Cost:

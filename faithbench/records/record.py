@@ -27,6 +27,9 @@ def dumps(record: Record) -> str:
     # Only records of `faithbench fresh` have this part: those of runs stay as they were before it.
     if record.fresh is None:
         del data["fresh"]
+    # Likewise only those of explainers that run another network have this cost.
+    if record.cost.elsewhere_per_example is None:
+        del data["cost"]["elsewhere_per_example"]
     return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -27,7 +27,8 @@ class ResultRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     Under several seeds, `scores` are those of the first and `more_scores` those of the others;
     `values` are then means over the seeds, and `by_seed` has each metric's value for each.
     `curve` is the probability without the top 10, 20, ..., 90%, the mean over the seeds.
-    `forwards` and `backwards` are None for precomputed scores.
+    `forwards` and `backwards` are None for precomputed scores. `elsewhere` is what rows through
+    another network cost, in forwards of the model.
     """
 
     # A msgspec struct, not a pydantic model like a record: as closed and as strict, but read in
@@ -50,6 +51,7 @@ class ResultRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     forwards: _Count | None
     backwards: _Count | None
     gap: float | None = None
+    elsewhere: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
     def __post_init__(self) -> None:
         """Refuse a row whose tokens do not have one score each."""
@@ -80,14 +82,15 @@ def make_row(
     forwards: int | None,
     backwards: int | None,
     gap: float | None = None,
+    elsewhere: float = 0.0,
     right_without_rationale: bool | None = None,
     curves: Sequence[Sequence[float]] = (),
 ) -> ResultRow:
     """Build a row from plain numbers: all of them are checked to be finite, and rounded.
 
     `scores`, `values` and `curves` have an entry per seed. Scores and gap keep 7 significant
-    digits, probability and values 9 decimals, so that last-bit noise of a device does not
-    reach the file. Where there are attributions, `row_of` is the shorter way.
+    digits, probability, values and `elsewhere` 9 decimals, so that last-bit noise of a device
+    does not reach the file. Where there are attributions, `row_of` is the shorter way.
     """
     for seed_scores in scores:
         if len(tokens) != len(seed_scores):
@@ -97,6 +100,7 @@ def make_row(
             )
         _check_finite(id, "a score", seed_scores)
     _check_finite(id, "probability", [probability])
+    _check_finite(id, "elsewhere", [elsewhere])
     first, *others = (tuple(significant(score, 7) for score in seed) for seed in scores)
     row = ResultRow(
         id=id,
@@ -115,6 +119,7 @@ def make_row(
         forwards=forwards,
         backwards=backwards,
         gap=None if gap is None else significant(gap, 7),
+        elsewhere=decimals(elsewhere),
     )
     return add_values(row, {name: [seed[name] for seed in values] for name in values[0]})
 
@@ -153,6 +158,7 @@ def row_of(
         forwards=first.forwards,
         backwards=first.backwards,
         gap=first.gap,
+        elsewhere=first.elsewhere or 0.0,
         right_without_rationale=right_without_rationale,
         curves=curves,
     )
@@ -196,8 +202,12 @@ def to_header(key: str) -> bytes:
 
 def to_line(line: ResultRow | Time) -> bytes:
     """Return the line of a row or a time: equal ones give equal bytes."""
+    data = msgspec.structs.asdict(line)
+    # Few explainers run another network; rows of the others stay as they were before any did.
+    if not data.get("elsewhere", True):
+        del data["elsewhere"]
     try:
-        return _canonical(msgspec.structs.asdict(line))
+        return _canonical(data)
     except UnicodeEncodeError as error:
         raise FaithbenchError(
             f"example {line.id!r}: its id or a token is not valid Unicode; fix the text"

@@ -137,13 +137,15 @@ class CostFacts(Facts):
     """Work that every machine counts alike: rows through the network.
 
     The first two are of the metrics, the others of the explainer, per example and seed; those
-    are None for precomputed scores, where they could not be counted.
+    are None for precomputed scores, where they could not be counted. `elsewhere_per_example` is
+    what rows through another network cost, in forwards of the model; None if there were none.
     """
 
     rows_asked: Count
     distinct_rows: Count
     forwards_per_example: float | None
     backwards_per_example: float | None
+    elsewhere_per_example: float | None = None
     forward_equivalents_per_example: float | None
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from faithbench.core.cost import forward_equivalents
 from faithbench.metrics.plausibility import tpr_drop
 from faithbench.metrics.registry import Metric
 from faithbench.records.rows import ResultRow
@@ -33,14 +34,17 @@ def cost_facts(rows: Sequence[ResultRow]) -> CostFacts:
     """Add up the rows that metrics asked for, and average the explainer's own passes."""
     forwards = _mean_if_all_known([row.forwards for row in rows])
     backwards = _mean_if_all_known([row.backwards for row in rows])
-    # By the usual convention, a backward pass costs as much as two forward passes.
-    both = None if forwards is None or backwards is None else forwards + 2 * backwards
+    elsewhere = _mean_if_all_known([row.elsewhere for row in rows]) or None
+    total = None
+    if forwards is not None and backwards is not None:
+        total = forward_equivalents(forwards, backwards, elsewhere or 0.0)
     return CostFacts(
         rows_asked=sum(row.rows_asked for row in rows),
         distinct_rows=sum(row.distinct_rows for row in rows),
         forwards_per_example=_rounded(forwards),
         backwards_per_example=_rounded(backwards),
-        forward_equivalents_per_example=_rounded(both),
+        elsewhere_per_example=_rounded(elsewhere),
+        forward_equivalents_per_example=_rounded(total),
     )
 
 
@@ -65,7 +69,7 @@ def largest_gap_of(rows: Sequence[ResultRow]) -> float | None:
     return max((abs(row.gap) for row in rows if row.gap is not None), default=None)
 
 
-def _mean_if_all_known(counts: Sequence[int | None]) -> float | None:
+def _mean_if_all_known(counts: Sequence[float | None]) -> float | None:
     """Return the mean; None if a count is missing, as those of precomputed scores are."""
     known = [count for count in counts if count is not None]
     return sum(known) / len(known) if known and len(known) == len(counts) else None

@@ -82,6 +82,7 @@ def attribute(session: Session, selected: Selected, batch: Batch) -> list[Attrib
                 forwards=None if selected.replayed else _part(cost.forwards, count, row),
                 backwards=None if selected.replayed else _part(cost.backwards, count, row),
                 gap=gaps[row],
+                elsewhere=None if selected.replayed else cost.elsewhere / count,
             )
         )
     return attributions

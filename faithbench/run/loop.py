@@ -112,8 +112,7 @@ def _warm_up(
         progress(f"warming up {name_of(cell)}", number, len(job.cells))
         before = session.meter.total
         attribute(session, cell.selected, batch)
-        cost = session.meter.since(before)
-        costs.append(float(cost.forwards + 2 * cost.backwards))
+        costs.append(session.meter.since(before).forward_equivalents)
         session.clear()
     return costs
 

@@ -156,7 +156,8 @@ def _check_rows(
         return
     for row, example in zip(rows, data.examples, strict=True):
         field = f"rows[{row.id}]"
-        facts = {"label": example.label, "forwards": None, "backwards": None, "gap": None}
+        unknown = {"forwards": None, "backwards": None, "elsewhere": 0.0, "gap": None}
+        facts = {"label": example.label, **unknown}
         yield from unequal_fields(file, field, row, facts)
         right = KINDS[data.task.kind].is_right(row.target, example)
         if right is not None:

@@ -104,11 +104,23 @@ def test_scores_are_averaged_where_windows_overlap(tiny_model: Any) -> None:
     whole, short = document(model), document(model, 10)
     found = [Attribution(short, 1, np.arange(12.0), 1, 2, 3)]
     for number, part in enumerate(parts_of(whole)):
-        found.append(Attribution(part, 1, np.full(len(part.ids), float(number)), 1, 2, 3))
+        scores = np.full(len(part.ids), float(number))
+        found.append(Attribution(part, 1, scores, 1, 2, 3, elsewhere=0.25))
     first, second = fold([short, whole], found)
     assert first is found[0]
     readers = [[n for n, w in enumerate(whole.windows) if place in w] for place in range(152)]
     assert second.every_score.tolist() == [float(np.mean(r)) for r in readers]
     count = len(whole.windows)
     assert (second.seconds, second.forwards, second.backwards) == (count, 2 * count, 3 * count)
+    assert (first.elsewhere, second.elsewhere) == (0.0, 0.25 * count)
     assert second.encoding is whole and second.gap is None
+
+
+def test_costs_that_are_not_known_stay_so(tiny_model: Any) -> None:
+    whole = document(tiny_model())
+    found = [
+        Attribution(part, 1, np.zeros(len(part.ids)), 1, None, None, elsewhere=None)
+        for part in parts_of(whole)
+    ]
+    (folded,) = fold([whole], found)
+    assert (folded.forwards, folded.backwards, folded.elsewhere) == (None, None, None)

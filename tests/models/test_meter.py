@@ -44,6 +44,18 @@ def test_passes_of_another_network_are_counted_apart_and_added() -> None:
     assert meter.since(start).forward_equivalents == 2.375
 
 
+def test_what_another_network_costs_does_not_depend_on_what_was_charged_before() -> None:
+    """A run that is continued has the bytes of one that was not."""
+    fresh, used = Meter(), Meter()
+    fresh.charge(elsewhere=0.0612345678912)
+    for _ in range(1000):
+        used.charge(elsewhere=1.7)
+    start = used.total
+    used.charge(elsewhere=0.0612345678912)
+    assert used.since(start).elsewhere == fresh.total.elsewhere
+    assert fresh.total.elsewhere == pytest.approx(0.0612345678912, abs=5e-10)
+
+
 def test_meters_do_not_share_and_readings_are_frozen() -> None:
     first, second = Meter(), Meter()
     first.charge(forwards=1)

@@ -60,6 +60,14 @@ def test_write_read_write_gives_the_same_bytes(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "b.json"]
 
 
+def test_the_cost_of_another_network_is_written_only_where_there_is_one(tmp_path: Path) -> None:
+    assert "elsewhere" not in dumps(Record.model_validate(RECORD))
+    cost = {**RECORD["cost"], "elsewhere_per_example": 0.0625}
+    text = dumps(Record.model_validate(changed(cost=cost)))
+    assert json.loads(text) == changed(cost=cost)
+    assert dumps(read(saved(tmp_path, text))) == text
+
+
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 

@@ -19,6 +19,17 @@ def test_one_row_is_this_line() -> None:
     assert to_line(row()) == LINE
 
 
+def test_the_cost_of_another_network_is_written_only_where_there_is_one() -> None:
+    assert to_line(row(elsewhere=0.0)) == to_line(row(elsewhere=1e-12)) == LINE
+    made = row(elsewhere=0.0612345678912)
+    line = to_line(made)
+    assert line == LINE.replace(b'"forwards"', b'"elsewhere":0.061234568,"forwards"')
+    assert msgspec.json.decode(line, type=ResultRow) == made
+    assert msgspec.json.decode(LINE, type=ResultRow).elsewhere == 0.0
+    with pytest.raises(msgspec.ValidationError, match=r"`\$\.elsewhere`"):
+        msgspec.json.decode(line.replace(b":0.06", b":-0.06"), type=ResultRow)
+
+
 def test_numbers_are_rounded_when_a_row_is_made() -> None:
     noisy = np.array([0.123456789, -1.23456789e-20, 123456789.0, -0.0], dtype=np.float64)
     made = row(tokens=list("abcd"), scores=noisy, values={"a": 0.12345678949, "b": np.float32(2)})
@@ -35,6 +46,7 @@ def test_numbers_are_rounded_when_a_row_is_made() -> None:
         ({"scores": [0.0, float("nan")]}, "example 'e1': a score is nan; numbers should be"),
         ({"values": {"aopc": -np.inf}}, "example 'e1': value 'aopc' is -inf; numbers"),
         ({"probability": float("inf")}, "example 'e1': probability is inf; numbers should"),
+        ({"elsewhere": float("inf")}, "example 'e1': elsewhere is inf; numbers should"),
         ({"scores": [0.0]}, "example 'e1': 1 scores for 2 erasable tokens; an explainer"),
     ],
 )
@@ -66,7 +78,9 @@ def attribution(scores: list[float], gap: float | None = None) -> Attribution:
         word_spans=((0, 4), (5, 9)),
         truncated=0,
     )
-    return Attribution(encoding, 1, np.array(scores), 0.5, forwards=3, backwards=1, gap=gap)
+    return Attribution(
+        encoding, 1, np.array(scores), 0.5, forwards=3, backwards=1, gap=gap, elsewhere=0.25
+    )
 
 
 def test_a_row_of_attributions_has_every_seed() -> None:
@@ -100,6 +114,7 @@ def test_a_row_of_attributions_has_every_seed() -> None:
         forwards=3,
         backwards=1,
         gap=-0.1234568,
+        elsewhere=0.25,
     )
 
 

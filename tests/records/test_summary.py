@@ -60,6 +60,18 @@ def test_costs_of_precomputed_scores_are_not_known() -> None:
     assert cost.forward_equivalents_per_example is None
 
 
+def test_passes_of_another_network_are_part_of_the_whole() -> None:
+    rows = [
+        row("a", forwards=1, backwards=0, elsewhere=0.125),
+        row("b", forwards=0, backwards=1, elsewhere=0.0),
+    ]
+    cost = cost_facts(rows)
+    assert (cost.forwards_per_example, cost.backwards_per_example) == (0.5, 0.5)
+    assert cost.elsewhere_per_example == 0.0625
+    assert cost.forward_equivalents_per_example == 1.5625
+    assert cost_facts(rows[1:]).elsewhere_per_example is None
+
+
 def test_accuracy_is_the_share_of_right_examples() -> None:
     assert accuracy_of([row(right=True), row(right=False), row(right=True)]) == 0.666667
 

@@ -185,6 +185,23 @@ def test_cost_of_known_explainers(tiny_model: Any, batch_of: Any) -> None:
     assert costs == {"random": {(0, 0)}, "attention": {(1, 1)}, "lrp-mask": {(2, 2)}}
 
 
+def test_passes_of_another_network_are_shared_out_in_equal_parts(
+    tiny_model: Any, batch_of: Any
+) -> None:
+    session = Session(tiny_model("bert"))
+
+    def small(own: Batch) -> torch.Tensor:
+        session.meter.charge(elsewhere=0.1875)
+        return ascending(own)
+
+    for _ in range(2):
+        found = attribute(session, made(small), batch_of(session.model, TEXTS))
+        assert [(a.forwards, a.backwards, a.elsewhere) for a in found] == [(0, 0, 0.0625)] * 3
+    (other,) = find_explainers("gradient")
+    found = attribute(session, other, batch_of(session.model, TEXTS))
+    assert [a.elsewhere for a in found] == [0.0] * 3
+
+
 # Seeds
 
 
