@@ -26,13 +26,17 @@ def parse_explainers(text: str, noun: str = "explainer") -> list[tuple[str, dict
 
 
 def _split(word: str) -> tuple[str, str]:
-    """Split `name:key=value`; `captum:Class` is a name with a colon of its own."""
-    if ":" not in word:
-        return ("", word) if "=" in word else (word, "")
-    name, _, setting = word.rpartition(":")
-    if name.strip() == "captum" and "=" not in setting:
-        return f"captum:{setting.strip()}", ""
-    return name.strip(), setting
+    """Split `name:key=value`; `captum:Class` is a name with a colon of its own.
+
+    So may a value have one: in `l2e:teacher=lime:samples=64` the teacher is `lime:samples=64`.
+    """
+    before, equals, after = word.partition("=")
+    name, colon, key = before.rpartition(":")
+    if not colon:
+        return ("", word) if equals else (word, "")
+    if name.strip() == "captum" and not equals:
+        return f"captum:{key.strip()}", ""
+    return name.strip(), f"{key}{equals}{after}"
 
 
 def setting_text(value: object) -> str:

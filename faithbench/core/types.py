@@ -88,7 +88,8 @@ class Batch:
     """Several encodings, padded on the right, with the class to explain for each.
 
     Tensors have one row per example. `seeds` holds one number per example, derived from
-    the run's seed and the example's id, for explainers that draw at random. `output` names the
+    the run's seed and the example's id, for explainers that draw at random; `seed` is the run's
+    own, for those that have several trained networks to choose from. `output` names the
     output that `targets` index: "logits", or "start_logits" and "end_logits" of a question
     answering model, whose classes are the token positions.
     """
@@ -101,6 +102,7 @@ class Batch:
     targets: torch.Tensor
     seeds: tuple[int, ...]
     output: str = "logits"
+    seed: int = 0
 
 
 Target = int | tuple[int, int]

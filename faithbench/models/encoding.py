@@ -214,6 +214,7 @@ def collate(
     encodings: Sequence[Encoding],
     targets: Sequence[Target],
     seeds: Sequence[int],
+    seed: int = 0,
 ) -> Batch:
     """Pad encodings on the right into one batch on the model's device.
 
@@ -239,6 +240,7 @@ def collate(
         erasable=torch.tensor(erasable, device=device),
         targets=torch.tensor(list(targets), device=device),
         seeds=tuple(seeds),
+        seed=seed,
     )
 
 

@@ -107,6 +107,7 @@ def _fails(session: Session, explainer: Explainer, batch: Batch, rows: range) ->
         [batch.encodings[row] for row in rows],
         [_target(batch, row) for row in rows],
         [batch.seeds[row] for row in rows],
+        batch.seed,
     )
     try:
         explain(session, explainer, part)

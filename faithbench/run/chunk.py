@@ -216,7 +216,7 @@ def batch_of(
             targets.append(prediction.target)
             name = encoding.example.id
             seeds.append(seed_of(seed, f"{name}, window {number}" if number else name))
-    return collate(job.model, parts, targets, seeds)
+    return collate(job.model, parts, targets, seeds, seed)
 
 
 def _bounds(

@@ -75,7 +75,8 @@ def explain_text(
     model = session.model
     encoding = encode(model, Example("your text", text, 0, text_b), evidence)
     (prediction,) = predictions(session.engine, [encoding])
-    batch = collate(model, [encoding], [prediction.target], [seed_of(seed, encoding.example.id)])
+    seeds = [seed_of(seed, encoding.example.id)]
+    batch = collate(model, [encoding], [prediction.target], seeds, seed)
     attribution = attribute(session, selected, batch)[0]
     session.drop_passes()
     words = word_scores(encoding, attribution.scores)

@@ -17,6 +17,11 @@ from faithbench.core.spec import parse_explainers, setting_text
         (" lime : samples = 5 ,,", [("lime", {"samples": "5"})]),
         ("captum:Saliency", [("captum:Saliency", {})]),
         ("captum:Saliency:abs=false", [("captum:Saliency", {"abs": "false"})]),
+        ("l2e:teacher=lime:samples=64", [("l2e", {"teacher": "lime:samples=64"})]),
+        (
+            "l2e:form=ranking,teacher=lime:samples=64,gae",
+            [("l2e", {"form": "ranking", "teacher": "lime:samples=64"}), ("gae", {})],
+        ),
         ("", []),
     ],
 )

@@ -52,7 +52,7 @@ def sensitivity(
 def _sensitivity(job: Job, cell: Cell, encoding: Encoding, target: Target) -> float | None:
     parts = parts_of(encoding)
     seeds = [seed_of(job.seed, encoding.example.id)] * len(parts)
-    batch = collate(job.model, parts, [target] * len(parts), seeds)
+    batch = collate(job.model, parts, [target] * len(parts), seeds, job.seed)
     changed = f"a slightly changed example {encoding.example.id!r}"
     with naming_failures(cell.selected.name, lambda: changed):
         windows = max_sensitivity(job.model, cell.selected.explainer, batch)

@@ -162,7 +162,17 @@ def _with_ids(batch: Batch, ids: torch.Tensor) -> Batch:
         for t in (batch.types, batch.attention, batch.erasable, batch.targets)
     )
     seeds = tuple(seed for seed in batch.seeds for _ in range(each))
-    return Batch(tuple(copies), ids, types, attention, erasable, targets, seeds, batch.output)
+    return Batch(
+        encodings=tuple(copies),
+        ids=ids,
+        types=types,
+        attention=attention,
+        erasable=erasable,
+        targets=targets,
+        seeds=seeds,
+        output=batch.output,
+        seed=batch.seed,
+    )
 
 
 def _respelt(encoding: Encoding, ids: Ints) -> Encoding:

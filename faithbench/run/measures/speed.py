@@ -71,7 +71,7 @@ def _timed(
 ) -> float:
     parts = parts_of(encoding)
     seeds = [seed_of(seed, encoding.example.id)] * len(parts)
-    batch = collate(session.model, parts, [target] * len(parts), seeds)
+    batch = collate(session.model, parts, [target] * len(parts), seeds, seed)
     session.clear()
     session.synchronise()
     start = time.perf_counter()

@@ -85,7 +85,8 @@ def _explain(request: Request, model: Model, encodings: list[Encoding]) -> Itera
         by_seed = []
         for seed in seeds:
             seeds_of_examples = [seed_of(seed, name) for name in ids]
-            batch = collate(model, together, [targets[name] for name in ids], seeds_of_examples)
+            predicted = [targets[name] for name in ids]
+            batch = collate(model, together, predicted, seeds_of_examples, seed)
             attributions = attribute(session, selected, batch)
             by_seed.append([tuple(attribution.scores.tolist()) for attribution in attributions])
         session.clear()
