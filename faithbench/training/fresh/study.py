@@ -38,10 +38,11 @@ from faithbench.run.request import model_for
 from faithbench.stats.pairwise import paired_tests, two_sample_t
 from faithbench.stats.signed_rank import PairedTest
 from faithbench.training.card import is_finished
+from faithbench.training.explained_split import explained
 from faithbench.training.fit import fit
 from faithbench.training.fresh.extraction import Extraction, rationale
+from faithbench.training.fresh.random_words import random_words
 from faithbench.training.fresh.records import write_record
-from faithbench.training.fresh.scores import explained, random_words
 from faithbench.training.recipe import Recipe, Splits, load_splits
 
 CONTROLS = ("full", "random")
