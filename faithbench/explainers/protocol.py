@@ -100,6 +100,17 @@ class HasAssets(Protocol):
 
 
 @runtime_checkable
+class HasFolderSettings(Protocol):
+    """Has `folder_settings: ClassVar[tuple[str, ...]]`, the settings that name folders.
+
+    Labels and records show the last part of them alone: where a folder lies on somebody's machine
+    is nobody's business, and the assets say what was in it.
+    """
+
+    folder_settings: tuple[str, ...]
+
+
+@runtime_checkable
 class LearnsFromTrain(Protocol):
     """Learns something of the task's training split, before it explains anything.
 
@@ -163,6 +174,11 @@ def gaps_of(
 def assets_of(explainer: object, model: Model) -> dict[str, str]:
     """Return digests of the files that an explainer's scores depend on."""
     return dict(explainer.assets(model)) if isinstance(explainer, HasAssets) else {}
+
+
+def folder_settings(explainer: object) -> tuple[str, ...]:
+    """Return the names of an explainer's settings that are folders."""
+    return explainer.folder_settings if isinstance(explainer, HasFolderSettings) else ()
 
 
 def needs_training(explainer: object) -> bool:

@@ -21,13 +21,15 @@ from faithbench.core.plugins import (
 class Listed:
     """Where an explainer lives, and the line that `faithbench list` shows.
 
-    One that `needs_rationale` cannot explain data without human rationales.
+    One that `needs_rationale` cannot explain data without human rationales. One that is
+    `by_name_only` is not meant by `all`: most models lack what it needs.
     """
 
     family: str
     target: str
     summary: str
     needs_rationale: bool = False
+    by_name_only: bool = False
 
 
 def _built_in(
@@ -36,10 +38,11 @@ def _built_in(
     entries: dict[str, tuple[str, str]],
     *,
     needs_rationale: bool = False,
+    by_name_only: bool = False,
 ) -> dict[str, Listed]:
     at = f"faithbench.explainers.{module}"
     return {
-        name: Listed(family, f"{at}:{cls}", line, needs_rationale)
+        name: Listed(family, f"{at}:{cls}", line, needs_rationale, by_name_only)
         for name, (cls, line) in entries.items()
     }
 
@@ -126,6 +129,9 @@ EXPLAINERS: dict[str, Listed] = {
             "PartitionShap", "Split Shapley credit down a balanced tree of neighbouring tokens."
         ),
     }),
+    **_built_in("distilled", "l2e", {
+        "l2e": ("L2e", "Ask a small network that learned to explain as another explainer does."),
+    }, by_name_only=True),
 }  # fmt: skip
 
 

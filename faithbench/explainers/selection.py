@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +14,12 @@ from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.plugins import EXPLAINER_MARK, Plugin
 from faithbench.core.spec import parse_explainers, setting_text
 from faithbench.core.types import Settings
-from faithbench.explainers.protocol import Explainer, is_replayed, needs_rationale
+from faithbench.explainers.protocol import (
+    Explainer,
+    folder_settings,
+    is_replayed,
+    needs_rationale,
+)
 from faithbench.explainers.registry import EXPLAINERS, installed_plugins, plugins_of_file
 
 
@@ -36,7 +41,11 @@ class Selected:
         """Every setting with its value."""
         if self.stated is not None:
             return self.stated
-        return asdict(self.explainer)  # type: ignore[call-overload, no-any-return]  # the protocol cannot say dataclass
+        settings: dict[str, Any] = asdict(self.explainer)  # type: ignore[call-overload]  # the protocol cannot say dataclass
+        folders = folder_settings(self.explainer)
+        return {
+            key: Path(value).name if key in folders else value for key, value in settings.items()
+        }
 
     @property
     def replayed(self) -> bool:
@@ -48,11 +57,11 @@ class Selected:
         """The name, with the settings that are not the default, where a default is known."""
         if self.stated is not None:
             return self.name
-        default = type(self.explainer)()
+        default = asdict(type(self.explainer)())  # type: ignore[call-overload]  # likewise
         changed = [
-            f"{f.name}={setting_text(getattr(self.explainer, f.name))}"
-            for f in fields(self.explainer)  # type: ignore[arg-type]  # likewise
-            if getattr(self.explainer, f.name) != getattr(default, f.name)
+            f"{key}={setting_text(value)}"
+            for key, value in self.settings.items()
+            if value != default[key]
         ]
         return self.name + (":" + ",".join(changed) if changed else "")
 
@@ -174,7 +183,11 @@ def _expand(
             if settings:
                 raise FaithbenchError(f"{name} takes no settings; name the explainers one by one")
             known = [(n, e) for n, e in EXPLAINERS.items() if rationale or not e.needs_rationale]
-            expanded += [(n, {}) for n, e in known if name == "all" or e.family == family]
+            expanded += [
+                (n, {})
+                for n, e in known
+                if (name == "all" and not e.by_name_only) or e.family == family
+            ]
         elif name != family and family not in families:
             raise unknown("family", family, families)
         else:

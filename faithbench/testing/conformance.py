@@ -73,7 +73,7 @@ def check_explainer(
     for architecture in architectures:
         for classes in (2, 3):
             model = tiny_model(architecture, classes)
-            _check_model(_taught(explainer, model), model, longest and classes == 2)
+            check_model(_taught(explainer, model), model, longest and classes == 2)
         asked = tiny_model(architecture, qa=True)
         _check_scores(_taught(explainer, asked), asked, _pairs(), "text")
 
@@ -122,7 +122,10 @@ def check_settings(explainer: Explainer) -> None:
         ) from error
 
 
-def _check_model(explainer: Explainer, model: Model, longest: bool) -> None:
+def check_model(explainer: Explainer, model: Model, longest: bool = True) -> None:
+    """Check an explainer on one classifier: its scores of texts and pairs, and that it leaves the
+    model as it was.
+    """
     before = _state(model)
     _check_scores(explainer, model, [Example(f"e{i}", t, 0) for i, t in enumerate(SINGLES)])
     _check_scores(explainer, model, _pairs(), "both")

@@ -21,16 +21,16 @@ from faithbench.explainers.passes.heads import (
 )
 from faithbench.explainers.passes.lrp import run_relevance
 from faithbench.explainers.passes.lrp_rules import HeadRule
-from faithbench.explainers.registry import EXPLAINERS
 from faithbench.explainers.selection import find_explainers
 from faithbench.models.encoding import collate
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model
 from faithbench.models.session import Session
 from faithbench.training.head_statistics import strongest_keys
+from tests.support.explainers import USUAL
 
 
-@pytest.mark.parametrize("name", EXPLAINERS)
+@pytest.mark.parametrize("name", USUAL)
 def test_explainers_create_tensors_on_the_model_s_device(
     name: str, tiny_model, batch_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from faithbench.data.dataset import load_dataset
-from faithbench.explainers.registry import EXPLAINERS
 from faithbench.explainers.selection import find_explainers
 from faithbench.metrics.registry import find_metrics
 from faithbench.models.encoding import encode
@@ -19,6 +18,7 @@ from faithbench.run.chunk import batches_within
 from faithbench.run.job import Cell, Job, is_stochastic
 from faithbench.run.loop import run
 from tests.support.builders import make_task, put
+from tests.support.explainers import USUAL
 
 TEXTS = ["good film", "the plot is dull and bad", "a very great film , and not dull", "not bad"]
 
@@ -90,7 +90,7 @@ def test_another_number_of_seeds_is_another_cell(job: Job) -> None:
     assert identities(encoder="other")[1] != attention
 
 
-@pytest.mark.parametrize("name", sorted(EXPLAINERS))
+@pytest.mark.parametrize("name", sorted(USUAL))
 def test_those_that_draw_say_so(name: str, tiny_model: Any, batch_of: Any) -> None:
     """Another seed gives other scores if, and only if, the class says that it draws."""
     model = tiny_model()

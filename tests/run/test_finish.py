@@ -65,6 +65,7 @@ def test_summary_by_hand(make: Any) -> None:
         "distinct_rows": 21,
         "forwards_per_example": 1.666667,
         "backwards_per_example": 0.666667,
+        "elsewhere_per_example": None,
         "forward_equivalents_per_example": 3.0,
     }
     assert record.timing == TimingFacts(seconds_total=0.9)

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.explainers.registry import EXPLAINERS
 from faithbench.explainers.selection import find_explainers
 from faithbench.testing import conformance, tiny_model
 from faithbench.testing.conformance import check_explainer, check_file
+from tests.support.explainers import USUAL
 
 # Settings that make the samplers quick; the rules do not depend on them.
 QUICK = {
@@ -28,7 +28,7 @@ QUICK = {
 }
 
 
-@pytest.mark.parametrize("name", EXPLAINERS)
+@pytest.mark.parametrize("name", USUAL)
 def test_every_built_in_conforms(name: str) -> None:
     (selected,) = find_explainers(QUICK.get(name, name))
     check_explainer(selected.explainer)
@@ -51,16 +51,16 @@ REFUSE = {
 REFUSALS = {name: said for said, names in REFUSE.items() for name in names}
 
 
-@pytest.mark.parametrize("name", EXPLAINERS)
+@pytest.mark.parametrize("name", USUAL)
 def test_every_built_in_conforms_on_a_convolutional_model_or_refuses_it(name: str) -> None:
     (selected,) = find_explainers(QUICK.get(name, name))
     if name in REFUSALS:
         with pytest.raises(FaithbenchError, match=REFUSALS[name]) as error:
-            conformance._check_model(selected.explainer, tiny_model("cnn"), longest=False)
+            conformance.check_model(selected.explainer, tiny_model("cnn"), longest=False)
         assert "\n" not in str(error.value)
     else:
         for classes in (2, 3):
-            conformance._check_model(selected.explainer, tiny_model("cnn", classes), longest=True)
+            conformance.check_model(selected.explainer, tiny_model("cnn", classes), longest=True)
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ from faithbench.explainers.controls import FirstTokens, Random
 from faithbench.explainers.gradient import InputXGradient
 from faithbench.explainers.per_example import per_example
 from faithbench.explainers.perturbation import LeaveOneOut, Occlusion
-from faithbench.explainers.registry import EXPLAINERS
 from faithbench.explainers.selection import find_explainers
 from faithbench.models.encoding import collate, encode
 from faithbench.models.model import Model, build_model
 from faithbench.models.session import Session
 from faithbench.run.measures import sensitivity
 from faithbench.run.measures.sensitivity import draw_perturbations, max_sensitivity
+from tests.support.explainers import USUAL
 
 TEXTS = ["good film", "the plot is not very good and the film is dull", "dull dull good"]
 RADIUS = 0.02
@@ -142,7 +142,7 @@ def test_scores_of_nothing_but_zero_have_no_relative_change(tiny_model, batch_of
 CONTROLS = {"random", "first-tokens", "human", "salience"}
 
 
-@pytest.mark.parametrize("name", sorted(set(EXPLAINERS) - CONTROLS))
+@pytest.mark.parametrize("name", sorted(set(USUAL) - CONTROLS))
 def test_every_explainer_moves_a_little(tiny_model, batch_of, name: str) -> None:
     model = tiny_model()
     (chosen,) = find_explainers(QUICK.get(name, name))

@@ -1,0 +1,1 @@
+"""Students: small networks that learned to explain, and the folders they are kept in."""
