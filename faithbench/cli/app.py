@@ -12,14 +12,15 @@ import typer
 from faithbench.cli.compare import compare
 from faithbench.cli.compare_models import compare_models
 from faithbench.cli.explain import explain
-from faithbench.cli.fresh import fresh
 from faithbench.cli.leaderboard import leaderboard_app
 from faithbench.cli.leaderboard_views import show_power, show_ranking
 from faithbench.cli.lists import doctor, list_app, show_app
-from faithbench.cli.models import heads, train
 from faithbench.cli.options import Commands
 from faithbench.cli.run import run
 from faithbench.cli.submission import submission_app
+from faithbench.cli.training.distil import distil
+from faithbench.cli.training.fresh import fresh
+from faithbench.cli.training.models import heads, train
 from faithbench.core.errors import FaithbenchError
 
 app = typer.Typer(
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # panels leave 23 of 80 columns for the text, and load all of rich
 )
-for command in (run, compare, compare_models, explain, train, fresh, heads, doctor):
+for command in (run, compare, compare_models, explain, train, distil, fresh, heads, doctor):
     app.command()(command)
 for name, view in (("ranking", show_ranking), ("power", show_power)):
     leaderboard_app.command(name)(view)

@@ -63,11 +63,11 @@ def _recipe_facts(recipe: Recipe, objectives: Objectives) -> dict[str, Any]:
     return facts
 
 
-def check_same_run(facts: dict[str, Any], out: Path) -> None:
-    """Refuse a folder that holds a finished model or a training with other facts."""
+def check_same_run(facts: dict[str, Any], out: Path, noun: str = "a trained model") -> None:
+    """Refuse a folder that holds something finished, or a training with other facts."""
     note = out / _NOTE
     if is_finished(out):
-        raise FaithbenchError(f"{out} already holds a trained model; choose another --out")
+        raise FaithbenchError(f"{out} already holds {noun}; choose another --out")
     if note.exists() and note.read_text() != _note_text(facts):
         raise FaithbenchError(
             f"{out} holds a training with other data or settings; choose another --out"
@@ -78,6 +78,11 @@ def begin_run(facts: dict[str, Any], out: Path) -> None:
     """Claim a folder for a training, which nothing refuses any more."""
     out.mkdir(parents=True, exist_ok=True)
     (out / _NOTE).write_text(_note_text(facts))
+
+
+def end_run(out: Path) -> None:
+    """Mark what a folder holds as finished."""
+    (out / _NOTE).unlink()
 
 
 def _note_text(facts: dict[str, Any]) -> str:
@@ -120,7 +125,7 @@ def finish_card(
         found = score_added(model, splits.test, losses, progress)
         card["test_added"] = dict.fromkeys(added, None if found is None else round(found, 4))
     write_card(card, out)
-    (out / _NOTE).unlink()
+    end_run(out)
     forget_checkpoint(out)
     return card
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.cli.fresh import _blocks
+from faithbench.cli.training.fresh import _blocks
 from faithbench.stats.signed_rank import PairedTest
 from faithbench.training.fresh.study import ArmScore, ArmTest, FreshReport
 from tests.support.commands import Call, complaint

@@ -1,0 +1,1 @@
+"""Commands that train: models, the classifiers of FRESH, and students."""
