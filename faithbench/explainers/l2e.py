@@ -77,7 +77,7 @@ class L2e:
                 batch.targets,
             )[:, 1:-1]
         lengths = batch.attention.sum(dim=1).tolist()
-        session.meter.charge(elsewhere=forward_equivalents(student, model, lengths))
+        session.meter.charge(elsewhere=price(student, model, lengths))
         return scores_of(outputs)
 
     def check(self, model: Model, encodings: Sequence[Encoding]) -> None:
@@ -130,7 +130,7 @@ def scores_of(outputs: torch.Tensor) -> torch.Tensor:
     return outputs.softmax(dim=-1) @ outputs.new_tensor(IMPORTANCE)
 
 
-def forward_equivalents(student: Student, model: Model, lengths: Sequence[int]) -> float:
+def price(student: Student, model: Model, lengths: Sequence[int]) -> float:
     """Return the FLOPs of a student's passes as shares of the model's over as many tokens, summed.
 
     A pass of the model itself, which finds out the class that is explained, is not among them.

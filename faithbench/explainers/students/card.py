@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ValidationError
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import file_sha256, slug
+from faithbench.core.files import cached_sha256, slug
 from faithbench.core.schema import Count, Facts, describe_error
 from faithbench.explainers.students.network import Student, StudentShape
 
@@ -105,14 +105,20 @@ def student_name(teacher: str, form: str, target: str = "signed", released: bool
 
 def read_student(folder: Path) -> StudentCard:
     """Read the card of a student's folder, naming what is wrong with it."""
-    path = folder / CARD
     try:
-        card = StudentCard.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
+        # By its bytes: a run asks again with every batch, and a small file is read in no time.
+        return _parsed(folder, (folder / CARD).read_bytes())
+    except OSError:
         where = "holds no card of a student" if folder.is_dir() else "does not exist"
         raise FaithbenchError(
             f"student folder {folder.name} {where}; give the folder that `faithbench distil` wrote"
         ) from None
+
+
+@lru_cache(maxsize=16)
+def _parsed(folder: Path, content: bytes) -> StudentCard:
+    try:
+        card = StudentCard.model_validate_json(content)
     except ValidationError as error:
         raise FaithbenchError(
             f"{folder.name}/{CARD} is not the card of a student: {describe_error(error)}; give the "
@@ -153,7 +159,7 @@ def load_student(folder: Path, card: StudentCard, number: int, model: Model) -> 
             f"student folder {folder.name} lacks {facts.file}, which its card names; "
             "run faithbench distil again"
         )
-    if file_sha256(path) != facts.sha256:
+    if cached_sha256(path) != facts.sha256:
         raise FaithbenchError(
             f"{folder.name}/{facts.file} is not the file of its card: another digest; "
             "run faithbench distil again"

@@ -14,7 +14,7 @@ from faithbench.core.files import check_writable, file_sha256, replace_file
 from faithbench.core.types import Progress
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.tasks import Task
-from faithbench.explainers.l2e import flops_of_student, forward_equivalents
+from faithbench.explainers.l2e import flops_of_student, price
 from faithbench.explainers.protocol import needs_training, taught
 from faithbench.explainers.selection import Selected, select_explainers
 from faithbench.explainers.students.card import (
@@ -289,9 +289,7 @@ def _write_costs(
             "tokens": usual,
             "student_flops": flops_of_student(student, model)(usual),
             "model_flops": flops_of(model)(usual),
-            "forward_equivalents": round(
-                forward_equivalents(student, model, lengths) / len(lengths), 6
-            ),
+            "forward_equivalents": round(price(student, model, lengths) / len(lengths), 6),
         },
     }
     replace_file(folder / COSTS, (json.dumps(costs, indent=1) + "\n").encode())
