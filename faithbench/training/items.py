@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 
@@ -18,6 +19,8 @@ from faithbench.models.encoding import encode, pad_rows
 from faithbench.models.model import Model
 from faithbench.training.objectives.protocol import added_items, added_labels
 from faithbench.training.recipe import Recipe
+
+Item = TypeVar("Item")
 
 UNBALANCED = 1.5
 """Classes are weighted once the largest has more than this many times the smallest's rows."""
@@ -118,14 +121,21 @@ def batches(
     items: Sequence[TrainingItem], recipe: Recipe, epoch: int
 ) -> list[Sequence[TrainingItem]]:
     """Shuffle the items and cut them into batches of similar length."""
+    draw = f"{recipe.seed}:{epoch}"
+    return cut_by_length(items, lambda item: len(item.encoding.ids), recipe.batch_size, draw)
+
+
+def cut_by_length(
+    items: Sequence[Item], length: Callable[[Item], int], size: int, seed: str
+) -> list[Sequence[Item]]:
+    """Shuffle items, whatever they are, and cut them into batches of similar length."""
     # A string seeds by its digest: the order is the same in every process.
-    draw = random.Random(f"{recipe.seed}:{epoch}")
+    draw = random.Random(seed)
     order = draw.sample(list(items), len(items))
-    size = recipe.batch_size
-    cut: list[Sequence[TrainingItem]] = []
+    cut: list[Sequence[Item]] = []
     # Sorting inside pools saves padding; sorting all items would make the same batches each epoch.
     for start in range(0, len(order), _POOL * size):
-        pool = sorted(order[start : start + _POOL * size], key=lambda item: len(item.encoding.ids))
+        pool = sorted(order[start : start + _POOL * size], key=length)
         cut += [pool[i : i + size] for i in range(0, len(pool), size)]
     draw.shuffle(cut)
     return cut

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,13 +19,12 @@ from faithbench.models.encoding import encode, pad_rows
 from faithbench.models.model import Model
 from faithbench.records.conditions import digest_of_ids
 from faithbench.records.store import StoredRecord
+from faithbench.training.items import cut_by_length
 
 FEWEST = 100
 """Number of texts below which there is nothing to learn."""
 HELD_OUT = 10
 """Percent of the texts that choose the epoch."""
-_POOL = 50
-"""Batches whose texts are sorted by length together."""
 
 
 @dataclass(frozen=True)
@@ -127,19 +125,12 @@ def joined(weights: Sequence[Floats]) -> Floats:
     return mean
 
 
-def cut_batches(lessons: Sequence[Lesson], size: int, seed: int, epoch: int) -> list[list[Lesson]]:
+def cut_batches(
+    lessons: Sequence[Lesson], size: int, seed: int, epoch: int
+) -> list[Sequence[Lesson]]:
     """Shuffle lessons and cut them into batches of similar length."""
-    # A string seeds by its digest: the order is the same in every process.
-    draw = random.Random(f"distil:{seed}:{epoch}")
-    order = draw.sample(list(lessons), len(lessons))
-    cut: list[list[Lesson]] = []
-    for start in range(0, len(order), _POOL * size):
-        pool = sorted(
-            order[start : start + _POOL * size], key=lambda lesson: len(lesson.encoding.ids)
-        )
-        cut += [pool[i : i + size] for i in range(0, len(pool), size)]
-    draw.shuffle(cut)
-    return cut
+    draw = f"distil:{seed}:{epoch}"
+    return cut_by_length(lessons, lambda lesson: len(lesson.encoding.ids), size, draw)
 
 
 def collate_lessons(model: Model, lessons: Sequence[Lesson]) -> LessonBatch:
