@@ -111,7 +111,7 @@ def read_student(folder: Path) -> StudentCard:
     except OSError:
         where = "holds no card of a student" if folder.is_dir() else "does not exist"
         raise FaithbenchError(
-            f"student folder {folder.name} {where}; give the folder that `faithbench distil` wrote"
+            f"student folder {folder} {where}; give the folder that `faithbench distil` wrote"
         ) from None
 
 
@@ -142,7 +142,7 @@ def check_student(card: StudentCard, model: Model) -> None:
         raise FaithbenchError(
             f"this student of {card.teacher} explains model {card.model!r} (weights "
             f"{card.weights_sha256[:12]}), not {model.name!r} ({model.weights_sha256[:12]}); "
-            f"distil one: faithbench distil --teacher {card.teacher} --task {card.task} "
+            f"distil one: faithbench distil --teacher {card.teacher} --task <task> "
             f"--model {model.name}"
         )
 
