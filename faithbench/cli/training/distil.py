@@ -147,7 +147,7 @@ def _show(console: Console, student: Distilled) -> None:
     )
     console.print(_networks(student))
     seconds = sum(one["seconds"] or 0 for one in costs["teachers"])
-    training = sum(one["cpu_seconds"] for one in costs["training"])
+    training = sum(one["cpu_seconds"] or 0 for one in costs["training"])
     asking = costs["explaining"]
     console.print(
         f"Made in {seconds:.0f} s of the teacher's and {training:.0f} CPU s of training. Asking it "
@@ -172,6 +172,6 @@ def _networks(student: Distilled) -> Table:
         table.add_row(
             str(facts.seed), str(len(facts.train_losses)), str(facts.epoch),
             f"{facts.dev_losses[0]:.3f}", f"{facts.dev_losses[facts.epoch]:.3f}",
-            correlation, f"{cost['cpu_seconds']:.0f}",
+            correlation, "-" if cost["cpu_seconds"] is None else f"{cost['cpu_seconds']:.0f}",
         )  # fmt: skip
     return table

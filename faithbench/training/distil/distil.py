@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -42,6 +43,7 @@ from faithbench.training.distil.recipe import DistilRecipe
 from faithbench.training.explained_split import explained
 
 COSTS = "costs.json"
+_SECONDS = "seconds.json"
 LONGEST_RANKED = 1024
 """Tokens of a text beyond which its pairs are too many to rank."""
 
@@ -241,9 +243,13 @@ def _train(
     with telling_kept(lambda: len(done), request.seeds, "initialisations"):
         for seed in range(request.seeds):
             path = folder / f"student-{seed}.safetensors"
-            trained = read_trained(path) or fit_student(
-                model, lessons, request.recipe, card.shape, seed, path, progress
-            )
+            trained = read_trained(path)
+            if trained is None:
+                start = time.process_time()
+                trained = fit_student(
+                    model, lessons, request.recipe, card.shape, seed, path, progress
+                )
+                _note_seconds(folder, seed, time.process_time() - start)
             done.append(
                 Initialisation(
                     seed=seed,
@@ -259,6 +265,18 @@ def _train(
     replace_file(folder / CARD, (whole.model_dump_json(indent=1) + "\n").encode())
 
 
+def _note_seconds(folder: Path, seed: int, seconds: float) -> None:
+    """Keep the CPU seconds of a training, for when the others are stopped."""
+    known = _noted_seconds(folder)
+    known[str(seed)] = round(seconds, 2)
+    replace_file(folder / _SECONDS, json.dumps(known).encode())
+
+
+def _noted_seconds(folder: Path) -> dict[str, float]:
+    path = folder / _SECONDS
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
 def _write_costs(
     model: Model, records: Sequence[StoredRecord], lessons: Lessons, folder: Path
 ) -> None:
@@ -267,7 +285,7 @@ def _write_costs(
     student = load_student(folder, card, 0, model)
     lengths = [len(lesson.encoding.ids) for lesson in (*lessons.train, *lessons.dev)]
     usual = int(median(lengths))
-    trained = [read_trained(folder / facts.file) for facts in card.initialisations]
+    seconds = _noted_seconds(folder)
     costs = {
         "teachers": [
             {
@@ -279,9 +297,13 @@ def _write_costs(
             for stored in records
         ],
         "training": [
-            {"seed": facts.seed, "epochs": len(facts.train_losses), "cpu_seconds": one.cpu_seconds}
-            for facts, one in zip(card.initialisations, trained, strict=True)
-            if one is not None
+            {
+                "seed": facts.seed,
+                "epochs": len(facts.train_losses),
+                # Not there only if the command was killed between two writes.
+                "cpu_seconds": seconds.get(str(facts.seed)),
+            }
+            for facts in card.initialisations
         ],
         "explaining": {
             "parameters": sum(weights.numel() for weights in student.parameters()),
@@ -293,3 +315,4 @@ def _write_costs(
         },
     }
     replace_file(folder / COSTS, (json.dumps(costs, indent=1) + "\n").encode())
+    (folder / _SECONDS).unlink(missing_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -39,16 +38,16 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True)
 class Trained:
-    """What is known of a trained network: losses per epoch, the epoch kept, and the CPU seconds.
+    """What is known of a trained network: losses per epoch, and the epoch that was kept.
 
-    The first of the `dev_losses` is that of the untrained network.
+    The first of the `dev_losses` is that of the untrained network. All of it follows from lessons,
+    recipe and seed, and is written into the file of the weights.
     """
 
     train_losses: tuple[float, ...]
     dev_losses: tuple[float, ...]
     epoch: int
-    correlation: float | None
-    cpu_seconds: float
+    correlation: float | None = None
 
 
 def fit_student(
@@ -61,15 +60,13 @@ def fit_student(
     progress: Progress,
 ) -> Trained:
     """Train a network under a seed and write its best epoch, in half precision, to `path`."""
-    start = time.process_time()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         student = Student(shape, recipe.dropout).to(model.device)
         best, trained = _epochs(model, lessons, recipe, student, seed, progress)
     student.load_state_dict(best)
     correlation = agreement_with_teacher(model, student, recipe, lessons.dev)
-    seconds = round(time.process_time() - start, 2)
-    trained = replace(trained, correlation=correlation, cpu_seconds=seconds)
+    trained = replace(trained, correlation=correlation)
     _write(best, trained, path)
     return trained
 
@@ -110,7 +107,7 @@ def _epochs(
             best, epoch = _halves(student), number
         if number - epoch >= recipe.patience:
             break
-    return best, Trained(tuple(losses), tuple(dev), epoch, None, 0.0)
+    return best, Trained(tuple(losses), tuple(dev), epoch)
 
 
 def _optimizer(
@@ -206,7 +203,8 @@ def _halves(student: Student) -> dict[str, torch.Tensor]:
 def _write(weights: dict[str, torch.Tensor], trained: Trained, path: Path) -> None:
     from safetensors.torch import save
 
-    replace_file(path, save(weights, {"format": "pt", "trained": json.dumps(asdict(trained))}))
+    # One entry alone: safetensors writes several in any order, and the same seed in other bytes.
+    replace_file(path, save(weights, {"trained": json.dumps(asdict(trained))}))
 
 
 def read_trained(path: Path) -> Trained | None:

@@ -101,7 +101,9 @@ def test_a_stopped_command_continues(
         distil(request, silent)
     with pytest.raises(FaithbenchError, match="other data or settings"):
         distil(replace(request, recipe=replace(SMALL, form="ranking", epochs=3)), silent)
-    card = distil(request, silent).card
+    continued = distil(request, silent)
+    card = continued.card
+    assert all(one["cpu_seconds"] > 0 for one in continued.costs["training"])
     assert seeds == [0, 1, 1] and card.form == "ranking" and card.labels is None
 
 
