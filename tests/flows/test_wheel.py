@@ -55,8 +55,14 @@ def test_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     bundled = {
         f"faithbench/data/bundled/sst2/{p.name}"
         for p in (ROOT / "faithbench/data/bundled/sst2").iterdir()
+        if p.is_file()
     }
     assert len(bundled) == 5 and bundled <= names
+    students = {
+        p.relative_to(ROOT).as_posix()
+        for p in (ROOT / "faithbench/data/bundled").glob("*/students/*/*")
+    }
+    assert students and students <= names
     assert "faithbench/py.typed" in names
     assert "faithbench/_tasks/sst2.toml" in names and "faithbench/cli/app.py" in names
     modules = {p.relative_to(ROOT).as_posix() for p in (ROOT / "faithbench").rglob("*.py")}
@@ -65,8 +71,8 @@ def test_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in names}
     assert tops == {"faithbench", f"{NAME}.dist-info"}
     assert [n for n in names if "__pycache__" in n or "golden" in n or n.endswith(".pyc")] == []
-    # Ten models of 1.4 MB each, and little else.
-    assert size < 18_000_000
+    # Ten models of 1.4 MB each, students of 2 MB each, and little else.
+    assert size < 30_000_000
 
 
 def test_installed_copy_lists_its_tasks(wheel: Path, tmp_path: Path) -> None:
