@@ -20,5 +20,7 @@ def load_benchmark(name: str) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up there
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # as when it is run: scripts import their neighbours
     spec.loader.exec_module(module)
     return module
