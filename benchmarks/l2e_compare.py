@@ -174,4 +174,6 @@ def p_text(adjusted: float | None) -> str:
     """Write a p value, bold where it is significant."""
     if adjusted is None:
         return "-"
-    return f"**{adjusted:.2g}**" if adjusted < ALPHA else f"{adjusted:.2g}"
+    text = "<.0001" if adjusted < 1e-4 else short(float(f"{adjusted:.2g}"), 4).rstrip("0")
+    text = "1" if adjusted >= 0.995 else text
+    return f"**{text}**" if adjusted < ALPHA else text

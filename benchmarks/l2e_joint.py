@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from l2e_compare import Line, Note, adjusted_of, mean_text, spread
+from l2e_compare import Line, Note, adjusted_of, mean_text
 from l2e_tables import ABOVE_CHANCE, AGREEMENT, AOPC, LOG_ODDS, RAW
 from tabulate import tabulate
 
@@ -49,8 +49,7 @@ def _joint_table(together: Note, alone: Sequence[Note]) -> str:
     ]  # fmt: skip
     adjusted = adjusted_of(grid)
     outcome = [line.outcome(p) for line, p in zip(grid, adjusted, strict=True)]
-    values = [together.values(measure, "student") for measure in IN_JOINT]
-    own = [spread(v, measure.decimals) for v, measure in zip(values, IN_JOINT, strict=True)]
+    own = [mean_text(together.values(m, "student"), m.decimals) for m in IN_JOINT]
     rows = [["all of them", str(together.texts), *own]]
     for number, note in enumerate(alone):
         cells = []

@@ -22,7 +22,7 @@ from tabulate import tabulate
 AGREEMENT = Measure("agreement", "agreement", 3)
 LOG_ODDS = Measure("delta_log_odds", "delta log-odds", 2)
 AOPC = Measure("aopc", "AOPC", 3)
-OWN_AGREEMENT = Measure("agreement", "agreement", 3, reading=True)
+OWN_AGREEMENT = Measure("agreement", "agreement of labelled tokens", 3, reading=True)
 POSITIVE = Measure("positive", "positive delta log-odds", 2, reading=True)
 NEGATIVE = Measure("negative", "negative delta log-odds", 2, False, reading=True)
 OVERLAPS = {
@@ -79,26 +79,28 @@ def _part(
     title: str, notes: Sequence[Note], measures: Sequence[Measure],
     *, both: str | None = None, count: str | None = None,
 ) -> str:  # fmt: skip
-    """Return a table with its title and what it says; several measures stand side by side."""
+    """Return a table with its title and what it says; several measures take turns."""
     groups = [lines_of(notes, measure) for measure in measures]
     if not groups[0]:
         return ""
     adjusted = [adjusted_of(lines) for lines in groups]
     rows = []
-    for number, line in enumerate(groups[0]):
-        pair = line.note.pair
-        row = [pair.task, pair.shown, pair.reading, str(line.test.n)]
-        if count is not None:
-            row += [str(line.blank), mean_text(line.note.tables[count], 1)]
+    for number in range(len(groups[0])):
         for lines, ps in zip(groups, adjusted, strict=True):
-            row += lines[number].cells(ps[number])
-        if both is not None:
-            row.append(spread(line.note.tables[both], 3))
-        rows.append(row)
-    head = ["task", "teacher", "form", "n"] + (["blank", "tokens"] if count is not None else [])
-    for _ in measures:
-        head += ["random", "teacher's", "student's", "p"]
-    shown = tabulate(rows, head + ["Both"] * (both is not None), "pipe", disable_numparse=True)
+            line, pair = lines[number], lines[number].note.pair
+            row = [pair.task, pair.shown, pair.reading]
+            row += [line.measure.title.partition(", ")[2]] if len(groups) > 1 else []
+            row.append(str(line.test.n))
+            if count is not None:
+                row += [str(line.blank), mean_text(line.note.tables[count], 1)]
+            row += line.cells(ps[number])
+            if both is not None:
+                row.append(spread(line.note.tables[both], 3))
+            rows.append(row)
+    head = ["task", "teacher", "form"] + ["overlap"] * (len(groups) > 1) + ["n"]
+    head += ["blank", "tokens"] if count is not None else []
+    head += ["random", "teacher's", "student's", "p"] + ["Both"] * (both is not None)
+    shown = tabulate(rows, head, "pipe", disable_numparse=True)
     told = " ".join(_tally(lines, ps) for lines, ps in zip(groups, adjusted, strict=True))
     return f"### {title}\n\n{shown}\n\n{told}"
 
