@@ -44,6 +44,10 @@ def chart(bars: Sequence[tuple[str, float]], title: str) -> str:
         parts.append(
             f'<text x="{LEFT - 8}" y="{middle}" text-anchor="end">{escape(name)}</text>'
             f'<rect x="{LEFT}" y="{y}" width="{end - LEFT:.1f}" height="{BAR}" fill="{colour}"/>'
-            f'<text x="{end + 6:.1f}" y="{middle}">{value:,.3g}</text>'
+            f'<text x="{end + 6:.1f}" y="{middle}">{_number(value)}</text>'
         )
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,14 @@ from faithbench.models.session import Session
 from faithbench.records.record import read
 from faithbench.records.store import StoredRecord
 from faithbench.run.job import Job
+from faithbench.training.distil.distil import DistilRequest
 from tests.support.benchmarks import load_benchmark
 from tests.support.builders import make_task, put
 from tests.support.jobs import TEXTS
 from tests.support.stores import change_rows, store
 from tests.support.students import known, put_student
 
-load_benchmark("l2e")  # its neighbours can be imported from then on
+script: Any = load_benchmark("l2e")  # its neighbours can be imported from then on
 plan: Any = import_module("l2e_study")
 measure: Any = import_module("l2e_measure")
 compare: Any = import_module("l2e_compare")
@@ -51,6 +53,31 @@ def test_every_student_of_the_study_has_its_own_folder() -> None:
     assert [str(pair.folder) for pair in plan.study("movies")] == ["movies/deep-shap-labelling"]
     texts = {pair.teacher: pair.texts for pair in plan.study("agnews")}
     assert texts["occlusion"] == 1500 and texts["lrp"] == 3000
+
+
+def test_students_that_are_there_are_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[DistilRequest] = []
+
+    def record(request: DistilRequest, _: object) -> Any:
+        made.append(request)
+        return SimpleNamespace(card=SimpleNamespace(initialisations=()))
+
+    monkeypatch.setattr("faithbench.training.distil.distil.distil", record)
+    there = tmp_path / "sst2" / "deep-shap-ranking"
+    there.mkdir(parents=True)
+    (there / "card.json").write_text("{}")
+    script.make_students("sst2", tmp_path, tmp_path, tmp_path / "e", None, "deep-shap")
+    asked = [(one.recipe.form, one.recipe.target, one.limit) for one in made]
+    assert asked == [
+        ("labelling", "signed", None), ("ranking", "absolute", None),
+        ("labelling", "signed", 3000), ("ranking", "signed", 3000),
+    ]  # fmt: skip
+    assert made[0].out == tmp_path / "sst2" / "deep-shap-labelling"
+    assert {(one.seeds, one.folder, one.explanations) for one in made} == {
+        (3, tmp_path, tmp_path / "e")
+    }
 
 
 @pytest.fixture
@@ -284,7 +311,7 @@ def test_explainers_are_timed_in_batches_and_alone(
 
 
 def test_bars_are_as_long_as_logarithms() -> None:
-    drawn = pictures.chart([("student", 1.0), ("<lime>", 10.0), ("slow", 100.0)], "CPU")
+    drawn = pictures.chart([("student", 1.0), ("<lime>", 10.0), ("slow", 4600.0)], "CPU")
     widths = [float(w) for w in re.findall(r'<rect x="\d+" y="\d+" width="([\d.]+)"', drawn)]
-    assert widths[0] == 0 and widths[2] == pytest.approx(2 * widths[1])
-    assert "&lt;lime&gt;" in drawn
+    assert widths[0] == 0 and widths[2] == pytest.approx(np.log10(4600) * widths[1], rel=1e-3)
+    assert "&lt;lime&gt;" in drawn and ">4,600<" in drawn
