@@ -127,7 +127,7 @@ def measure(model: Model, texts: Texts, student: Path) -> list[Timed]:
         (chosen,) = find_explainers(name)
         slow = name not in ("input-x-gradient", "lrp", "deep-shap")
         timed.append(time_one(model, texts, chosen, repeats=1 if slow else 3))
-        print(timed[-1], flush=True)
+        print(f"{name}: {timed[-1].seconds:.1f} CPU s per 1,000", flush=True)
     (slowest,) = find_explainers(SLOWEST)
     return [*timed, time_one(model, texts.even(min(FEW, len(texts))), slowest, repeats=1)]
 
