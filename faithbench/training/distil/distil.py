@@ -12,12 +12,14 @@ from typing import Any
 
 from faithbench.core.errors import FaithbenchError, telling_kept
 from faithbench.core.files import check_writable, file_sha256, replace_file
+from faithbench.core.spec import setting_text
 from faithbench.core.types import Progress
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.tasks import Task
 from faithbench.explainers.l2e import flops_of_student, price
 from faithbench.explainers.protocol import needs_training, taught
-from faithbench.explainers.selection import Selected, select_explainers
+from faithbench.explainers.registry import EXPLAINERS
+from faithbench.explainers.selection import Selected, find_explainers, select_explainers
 from faithbench.explainers.students.card import (
     CARD,
     LABELS,
@@ -164,8 +166,17 @@ def _ready(selected: Selected, data: Dataset, model: Model) -> Selected:
 
 
 def _label(stored: StoredRecord) -> str:
-    """Return the label of a record's explainer: its file has it, and a digest of eight digits."""
-    return stored.path.stem.rpartition("-")[0] or stored.record.explainer.name
+    """Return the label of a record's explainer: its name, and the settings that are not usual."""
+    facts = stored.record.explainer
+    if facts.name not in EXPLAINERS:  # of a plugin that need not be installed here
+        return facts.name
+    (usual,) = find_explainers(facts.name)
+    changed = [
+        f"{key}={setting_text(value)}"
+        for key, value in facts.settings.items()
+        if value != usual.settings.get(key)
+    ]
+    return facts.name + (":" + ",".join(changed) if changed else "")
 
 
 def _card(

@@ -17,7 +17,6 @@ from faithbench.data.dataset import Dataset
 from faithbench.metrics.stability import five_labels
 from faithbench.models.encoding import encode, pad_rows
 from faithbench.models.model import Model
-from faithbench.records.conditions import digest_of_ids
 from faithbench.records.store import StoredRecord
 from faithbench.training.items import cut_by_length
 
@@ -89,7 +88,10 @@ def make_lessons(model: Model, data: Dataset, teachers: Sequence[StoredRecord]) 
 
 
 def check_teacher(teacher: StoredRecord, model: Model, data: Dataset) -> None:
-    """Refuse explanations of another model, of another task, or of other texts."""
+    """Refuse explanations of another model, of another task, or of other texts.
+
+    Explanations of more texts than are asked for serve as well.
+    """
     record, task = teacher.record, data.task
     name = teacher.path.name
     if record.task.name != task.name or record.task.version != task.version:
@@ -103,12 +105,12 @@ def check_teacher(teacher: StoredRecord, model: Model, data: Dataset) -> None:
             f"{record.model.weights_sha256[:12]}), not {model.name!r} "
             f"({model.weights_sha256[:12]}); a student explains the model of its teacher"
         )
-    ids = digest_of_ids(example.id for example in data.examples)
-    if record.task.data_sha256 != data.sha256 or digest_of_ids(teacher.by_id) != ids:
+    missing = sum(example.id not in teacher.by_id for example in data.examples)
+    if record.task.data_sha256 != data.sha256 or missing:
         raise FaithbenchError(
-            f"{name} explains {record.task.n} texts of split {record.task.split!r}, not the "
-            f"{len(data.examples)} of {data.split!r} that are asked for; give the same --data, "
-            "--source and --limit as it was made with"
+            f"{name} explains {record.task.n} texts of split {record.task.split!r}, and not all "
+            f"of the {len(data.examples)} of {data.split!r} that are asked for; give the --data "
+            "and --source that it was made with, and a --limit that is not above its own"
         )
 
 

@@ -117,12 +117,15 @@ def _only_read(function: Any) -> Any:
 
 
 def test_teachers_can_be_records_and_several(request_of: DistilRequest, tmp_path: Path) -> None:
-    made = distil(replace(request_of, teacher="gradient", seeds=1, out=tmp_path / "one"), silent)
-    paths = sorted(request_of.explanations.rglob("*gradient-*.json"))
+    changed = "gradient:norm=l1"
+    made = distil(replace(request_of, teacher=changed, seeds=1, out=tmp_path / "one"), silent)
+    paths = sorted(request_of.explanations.rglob("*gradient*.json"))
     assert len(paths) == 2
     text = ",".join(str(path) for path in paths)
-    both = distil(replace(request_of, teacher=text, seeds=1, out=tmp_path / "two"), silent)
-    assert both.card.teacher == "gradient+input-x-gradient"
+    fewer = replace(request_of, teacher=text, limit=110, seeds=1, out=tmp_path / "two")
+    both = distil(fewer, silent)
+    assert both.card.teacher == f"{changed}+input-x-gradient"
+    assert both.card.lessons.n + both.card.lessons.held_out == 110
     assert both.card.teachers[0] == made.card.teachers[0]
 
 

@@ -92,11 +92,17 @@ def test_explanations_of_something_else(taught: Any) -> None:
     assert "a student explains the model of its teacher" in refused(
         teacher, by=known(model, "6" * 64)
     )
-    assert "give the same --data, --source and --limit" in refused(
+    assert "give the --data and --source that it was made with" in refused(
         changed("task", data_sha256="0" * 64)
     )
+    new = replace(data.examples[0], id="new")
+    more = replace(data, examples=(*data.examples, new))
+    assert "explains 120 texts of split 'train', and not all of the 121" in refused(
+        teacher, of=more
+    )
     fewer = replace(data, examples=data.examples[:110])
-    assert "explains 120 texts of split 'train', not the 110" in refused(teacher, of=fewer)
+    lessons = make_lessons(model, fewer, [teacher])
+    assert len(lessons.train) + len(lessons.dev) == 110
 
 
 def test_too_few_texts(tiny_model: Any, tmp_path: Path) -> None:
