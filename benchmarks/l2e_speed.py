@@ -135,37 +135,39 @@ def measure(model: Model, texts: Texts, student: Path) -> list[Timed]:
 def time_one(model: Model, texts: Texts, selected: Selected | None, repeats: int) -> Timed:
     """Time an explainer, or the model's own forward: the median of some rounds over all texts."""
     name = "the model's forward" if selected is None else _name(selected)
-    warm = texts.even(1)
-    seconds_of(model, warm, selected)
     batched = [
         texts.part(range(i, min(i + BATCH, len(texts)))) for i in range(0, len(texts), BATCH)
     ]
-    rounds = [[seconds_of(model, batch, selected) for batch in batched] for _ in range(repeats)]
+    few = texts.even(min(ALONE if repeats > 1 else FEW, len(texts)))
+    # One session for all, as in a run: packing the model's weights takes longer than a short text,
+    # and happens outside the clock, in the warm-up.
+    with Session(model) as session:
+        seconds_of(session, texts.even(1), selected)
+        rounds = [[seconds_of(session, one, selected) for one in batched] for _ in range(repeats)]
+        alone = [
+            median(seconds_of(session, few.part([place]), selected)[0] for _ in range(repeats))
+            for place in range(len(few))
+        ]
     total = median(sum(spent for spent, _ in one) for one in rounds)
     cost = sum(cost for _, cost in rounds[0]) / len(texts)
-    few = texts.even(min(ALONE if repeats > 1 else FEW, len(texts)))
-    alone = [
-        median(seconds_of(model, few.part([place]), selected)[0] for _ in range(repeats))
-        for place in range(len(few))
-    ]
     return Timed(name, 1000 * total / len(texts), 1000 * median(alone), cost, len(texts))
 
 
-def seconds_of(model: Model, texts: Texts, selected: Selected | None) -> tuple[float, float]:
+def seconds_of(session: Session, texts: Texts, selected: Selected | None) -> tuple[float, float]:
     """Return the CPU seconds and the forward equivalents of explaining texts in one batch.
 
-    Each batch has a session of its own, so that nothing is remembered from another.
+    The session forgets rows and passes before, so that nothing is known from another batch.
     """
-    names = [encoding.example.id for encoding in texts.encodings]
-    seeds = [seed_of(0, name) for name in names]
-    with Session(model) as session:
-        start = time.process_time()
-        if selected is None:
-            forward(session, texts.encodings)
-        else:
-            batch = collate(model, texts.encodings, texts.targets, seeds)
-            explain(session, selected.explainer, batch)
-        return time.process_time() - start, session.meter.total.forward_equivalents
+    session.clear()
+    seeds = [seed_of(0, encoding.example.id) for encoding in texts.encodings]
+    before, start = session.meter.total, time.process_time()
+    if selected is None:
+        forward(session, texts.encodings)
+    else:
+        batch = collate(session.model, texts.encodings, texts.targets, seeds)
+        explain(session, selected.explainer, batch)
+    spent = time.process_time() - start
+    return spent, session.meter.since(before).forward_equivalents
 
 
 def forward(session: Session, encodings: Sequence[Encoding]) -> Floats:
