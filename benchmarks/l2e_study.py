@@ -15,8 +15,8 @@ TEACHERS = ("occlusion", "input-x-gradient", "lrp", *SAMPLERS, "deep-shap")
 TEXTS: dict[str, dict[str, int | None]] = {
     "sst2": {teacher: 3000 if teacher in SAMPLERS else None for teacher in TEACHERS},
     "cola": {**dict.fromkeys(TEACHERS, 2000)},
-    "agnews": {teacher: 1500 if teacher == "occlusion" else 3000 for teacher in TEACHERS},
-    "movies": {"deep-shap": 600},
+    "agnews": {teacher: 1000 if teacher == "occlusion" else 3000 for teacher in TEACHERS},
+    "movies": {"deep-shap": 300},
 }
 """Training texts by task and teacher; None is all of them (sst2: 6,920)."""
 ONLY_LABELLED = ("movies",)

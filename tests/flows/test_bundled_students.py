@@ -20,7 +20,11 @@ MOST_BYTES = 2 << 20
 
 
 def test_which_tasks_have_one() -> None:
-    assert NAMES == ["agnews/deep-shap-labelling", "sst2/deep-shap-labelling"]
+    assert NAMES == [
+        "agnews/deep-shap-labelling",
+        "sst2/deep-shap-labelling",
+        "sst2/kernel-shap-samples=64-labelling",
+    ]
 
 
 @pytest.mark.parametrize("folder", STUDENTS, ids=NAMES)

@@ -52,7 +52,7 @@ def test_every_student_of_the_study_has_its_own_folder() -> None:
     assert "sst2-3000/occlusion-labelling" in folders and "sst2-3000/kernel" not in str(folders)
     assert [str(pair.folder) for pair in plan.study("movies")] == ["movies/deep-shap-labelling"]
     texts = {pair.teacher: pair.texts for pair in plan.study("agnews")}
-    assert texts["occlusion"] == 1500 and texts["lrp"] == 3000
+    assert texts["occlusion"] == 1000 and texts["lrp"] == 3000
 
 
 def test_students_that_are_there_are_not_made_again(
