@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from faithbench.core.types import Batch
-from faithbench.explainers.passes.capture import capture
+from faithbench.explainers.passes.capture import Capture, capture, capture_square
 from faithbench.models.session import Session
 
 
@@ -35,7 +35,7 @@ class Rollout:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out attention of the read position."""
-        seen = capture(session, batch)
+        seen = capture_square(session, batch)
         joint = roll_out([a.mean(dim=1) for a in seen.attentions], normalise=True)
         return read_row(joint, seen.position)
 
@@ -65,7 +65,7 @@ class Gae:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the accumulated relevance of the read position."""
-        seen = capture(session, batch)
+        seen = capture_square(session, batch)
         layers = [
             (attention * gradient).clamp(min=0).mean(dim=1)
             for attention, gradient in zip(seen.attentions, seen.attention_gradients, strict=True)
@@ -88,7 +88,8 @@ class GradCam:
         seen = capture(session, batch)
         # Keys that are padding have a gradient although no attention reaches them.
         gradients = seen.attention_gradients[-1] * batch.attention[:, None, None, :]
-        weights = gradients.sum(dim=(2, 3)) / _lengths(batch)[:, None] ** 2
+        entries = _lengths(batch) * _queries(seen, batch)
+        weights = gradients.sum(dim=(2, 3)) / entries[:, None]
         weighted = weights[:, :, None, None] * seen.attentions[-1]
         return read_row(weighted.mean(dim=1).clamp(min=0), seen.position)
 
@@ -106,7 +107,7 @@ class Cam:
         seen = capture(session, batch)
         # Queries that are padding have gradient 0, so only the divisor must leave them out.
         summed = seen.attention_gradients[-1].mean(dim=1).sum(dim=1)
-        return (summed / _lengths(batch)[:, None]).clamp(min=0)
+        return (summed / _queries(seen, batch)[:, None]).clamp(min=0)
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class AttCat:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the summed products."""
-        seen = capture(session, batch)
+        seen = capture_square(session, batch)
         real = batch.attention.to(seen.attentions[0].dtype)
         scores = torch.zeros_like(real)
         for state, gradient, attention in zip(
@@ -134,6 +135,13 @@ class AttCat:
 def _lengths(batch: Batch) -> torch.Tensor:
     """Return how many real tokens each example has."""
     return batch.attention.sum(dim=1)
+
+
+def _queries(seen: Capture, batch: Batch) -> torch.Tensor:
+    """Return how many real queries the last attention of each example has: its tokens, or one."""
+    lengths = _lengths(batch)
+    is_square = seen.attentions[-1].shape[2] == batch.ids.shape[1]
+    return lengths if is_square else torch.ones_like(lengths)
 
 
 def roll_out(layers: Sequence[torch.Tensor], *, normalise: bool) -> torch.Tensor:

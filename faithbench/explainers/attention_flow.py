@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import maximum_flow
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch, Encoding, Floats
-from faithbench.explainers.passes.capture import capture
+from faithbench.explainers.passes.capture import capture_square
 from faithbench.models.model import Model
 from faithbench.models.session import Session
 
@@ -46,7 +46,7 @@ class AttentionFlow:
         """Return the maximum flow to each token; padding gets 0."""
         lengths = [int(n) for n in batch.attention.sum(dim=1)]
         self._check_length(max(lengths))
-        seen = capture(session, batch)
+        seen = capture_square(session, batch)
         scores = torch.zeros_like(seen.attentions[0][:, 0, 0])
         for row, size in enumerate(lengths):
             heads = torch.stack([a[row, :, :size, :size] for a in seen.attentions])

@@ -11,7 +11,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch
 from faithbench.explainers.attention import read_row, roll_out
 from faithbench.explainers.passes.attn_lrp import run_attn_lrp
-from faithbench.explainers.passes.capture import capture
+from faithbench.explainers.passes.capture import capture_square
 from faithbench.explainers.passes.heads import (
     Groups,
     drawn_masks,
@@ -77,7 +77,7 @@ class LrpRollout:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out relevance at the position the classifier reads."""
-        seen = capture(session, batch)
+        seen = capture_square(session, batch)
         relevance = shared_relevance(session, batch, self.precision)
         first = -1 if self.last_only else 0
         return weighted_rollout(
@@ -114,7 +114,7 @@ class LrpMask:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out relevance at the position the classifier reads."""
-        seen = capture(session, batch)  # first: it refuses networks without attention
+        seen = capture_square(session, batch)  # first: it refuses networks that have none
         weights = torch.tensor(self.weights(session.model, batch), device=session.model.device)
         rule = HeadRule(weights, released=self.released)
         relevance = relevance_pass(session, batch, rule, self.precision)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 ARCHITECTURES = ("bert", "roberta", "distilbert", "electra", "albert", "gpt2")
-WITHOUT_ATTENTION = ("cnn",)
-"""Architectures that explainers of attention refuse, and that only classify."""
+WITHOUT_BLOCKS = ("cnn", "bilstm", "transformer")
+"""Architectures that only classify, and without square attention: many explainers refuse them."""
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 WORDS = ("good", "bad", "film", "the", "a", "plot", "is", "not", "very", "great", "dull", "and")
@@ -59,36 +59,39 @@ def tiny_model(
     *,
     qa: bool = False,
     choices: bool = False,
+    projection: str = "softmax",
 ) -> Model:
     """Build a random classifier, question answerer or multiple-choice model in double precision.
 
-    The same arguments give the same weights.
+    The same arguments give the same weights. Only a bilstm and a transformer have a `projection`.
     """
     import transformers
 
-    if architecture not in (*ARCHITECTURES, *WITHOUT_ATTENTION):
-        raise unknown("architecture", architecture, (*ARCHITECTURES, *WITHOUT_ATTENTION))
+    if architecture not in (*ARCHITECTURES, *WITHOUT_BLOCKS):
+        raise unknown("architecture", architecture, (*ARCHITECTURES, *WITHOUT_BLOCKS))
     register_architectures()
     tokenizer = tiny_tokenizer()
     task = "QuestionAnswering" if qa else "MultipleChoice" if choices else "SequenceClassification"
     auto: Any = getattr(transformers, f"AutoModelFor{task}")
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        network = auto.from_config(_config(architecture, classes, len(tokenizer)))
+        config = _config(architecture, classes, len(tokenizer), projection)
+        network = auto.from_config(config)
         # Biases start at 0 and norms at 1, where a wrong rule for them would not show.
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.1)
+    sparse = "" if projection == "softmax" else f"-{projection}"
     return build_model(
         f"tiny-{architecture}",
         network.to(dtype),
         tokenizer,
         labels=() if qa else tuple(f"class {i}" for i in range(classes)),
-        weights_sha256=f"{architecture}-{classes}{'-qa' * qa}{'-choices' * choices}",
+        weights_sha256=f"{architecture}-{classes}{'-qa' * qa}{'-choices' * choices}{sparse}",
     )
 
 
-def _config(architecture: str, classes: int, vocabulary: int) -> Any:
+def _config(architecture: str, classes: int, vocabulary: int, projection: str) -> Any:
     import transformers
 
     common: dict[str, Any] = {"vocab_size": vocabulary, "pad_token_id": 0, "num_labels": classes}
@@ -103,9 +106,10 @@ def _config(architecture: str, classes: int, vocabulary: int) -> Any:
         sizes: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 70}
         ends: dict[str, Any] = {"bos_token_id": 2, "eos_token_id": 3}
         return transformers.GPT2Config(**common, **sizes, **ends)
-    if architecture == "cnn":
+    if architecture in WITHOUT_BLOCKS:
+        widths = {} if architecture == "cnn" else {"embedding_size": 12, "projection": projection}
         return transformers.AutoConfig.for_model(
-            "cnn", **common, hidden_size=16, max_position_embeddings=64
+            architecture, **common, **widths, hidden_size=16, max_position_embeddings=64
         )
     if architecture == "distilbert":
         return transformers.DistilBertConfig(

@@ -18,7 +18,7 @@ from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.kinds import KINDS
 from faithbench.data.tasks import Task
 from faithbench.explainers.lrp import relevance_pass, weighted_rollout
-from faithbench.explainers.passes.capture import Capture, capture
+from faithbench.explainers.passes.capture import Capture, capture_square
 from faithbench.explainers.passes.heads import (
     Calibration,
     Groups,
@@ -272,7 +272,7 @@ def _aopc_of_masks(
     full = [prediction.log_probability for prediction in predicted]
     batch = collate(model, encodings, targets, [0] * len(encodings))
     # Start and end of an answer are explained apart and added, as in a run.
-    captures = [(part, capture(session, part)) for part in session.per_output(batch)]
+    captures = [(part, capture_square(session, part)) for part in session.per_output(batch)]
     aopc = case_metrics(find_metrics("aopc"))
     values = np.full((len(candidates), len(encodings)), np.nan)
     for index, candidate in enumerate(candidates):

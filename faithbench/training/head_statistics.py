@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Encoding, Example, Ints, Progress, Span
+from faithbench.explainers.passes.capture import check_square
 from faithbench.explainers.passes.heads import RELATIONS, PositionFacts, RelationFacts
 from faithbench.models.encoding import collate, encode, inputs_of
 from faithbench.models.model import Model
@@ -88,6 +89,7 @@ def strongest_keys(model: Model, encodings: Sequence[Encoding]) -> list[Targets]
         out = network(
             **inputs_of(network, batch.ids, batch.types, batch.attention), output_attentions=True
         )
+    check_square(network, out.attentions)
     attentions = torch.stack(out.attentions, dim=1)
     allowed = batch.erasable[:, None, None, None, :]
     best = attentions.masked_fill(~allowed, -1.0).argmax(dim=-1).cpu().numpy()

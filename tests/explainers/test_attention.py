@@ -147,3 +147,21 @@ def test_attention_times_gradient_by_hand(tiny_model: Any, batch_of: Any) -> Non
     heads = (seen.attentions[-1] * seen.attention_gradients[-1])[:, :, 0].numpy()
     found = AttentionXGradient()(Session(model), batch).numpy()
     np.testing.assert_allclose(found, heads.sum(axis=1) / 4, atol=1e-15)
+
+
+def test_the_attention_of_one_query_by_hand(tiny_model: Any, batch_of: Any) -> None:
+    """Means over queries are means over one, whatever the number of tokens."""
+    model = tiny_model("bilstm")
+    batch = batch_of(model, TEXTS, [0, 1, 0])
+    seen = run_capture(model.network, batch)
+    attention, gradient = (a[0][:, 0, 0] for a in (seen.attentions, seen.attention_gradients))
+    real = batch.attention
+    mean = (gradient * real).sum(dim=1, keepdim=True) / real.sum(dim=1, keepdim=True)
+    expected = {
+        Attention(): attention,
+        AttentionXGradient(): attention * gradient,
+        Cam(): gradient.clamp(min=0),
+        GradCam(): (mean * attention).clamp(min=0),
+    }
+    for explainer, values in expected.items():
+        torch.testing.assert_close(explainer(Session(model), batch), values, rtol=0, atol=1e-15)

@@ -46,6 +46,21 @@ def test_a_cnn_by_its_formula(tiny_model, n: int) -> None:
     assert flops_of(tiny_model("cnn"))(n) == convolutions + hidden + head
 
 
+@pytest.mark.parametrize("n", LENGTHS)
+def test_a_bilstm_by_its_formula(tiny_model, n: int) -> None:
+    lstms = 2 * 2 * n * 4 * 16 * (12 + 16)
+    attention, context, head = 2 * n * (32 * 16 + 16), 2 * n * 32, 2 * 32 * 2
+    assert flops_of(tiny_model("bilstm"))(n) == lstms + attention + context + head
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_a_small_transformer_by_its_formula(tiny_model, n: int) -> None:
+    widening, attention, head = 2 * n * 12 * 16, 2 * 2 * n * 16, 2 * 16 * 2
+    assert flops_of(tiny_model("transformer"))(n) == (
+        widening + block(n, 16, 64) + attention + head
+    )
+
+
 @pytest.mark.parametrize("architecture", tiny.ARCHITECTURES)
 def test_readable_attention_costs_what_fused_attention_costs(tiny_model, architecture: str) -> None:
     model = tiny_model(architecture)

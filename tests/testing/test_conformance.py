@@ -39,28 +39,45 @@ def test_who_learns_from_a_training_split_is_taught_first() -> None:
     check_explainer(selected.explainer, architectures=("bert", "gpt2"))
 
 
-# What a network without attention or blocks is refused by, and what each of them says.
+# Who refuses networks without square attention or blocks, and with which words.
+BY_RULES = ("deep-shap", "lrp", "lrp-partial", "attn-lrp")
+OF_BLOCKS = ("alti", "value-zeroing")
+OF_ATTENTION = ("attention", "attention-x-gradient", "grad-cam", "cam")
+OF_SQUARES = ("rollout", "gae", "attcat", "attention-flow", "lrp-rollout", "lrp-mask")
 REFUSE = {
-    "gives no attention matrices": (
-        "attention", "rollout", "attention-x-gradient", "gae", "grad-cam", "cam", "attcat",
-        "attention-flow", "lrp-rollout", "lrp-mask",
-    ),
-    "rule for torch.nn.functional.conv1d": ("deep-shap", "lrp", "lrp-partial", "attn-lrp"),
-    "has no blocks of attention": ("alti", "value-zeroing"),
-}  # fmt: skip
-REFUSALS = {name: said for said, names in REFUSE.items() for name in names}
+    "cnn": {
+        (*OF_ATTENTION, *OF_SQUARES): "a cnn model gives no attention matrices",
+        BY_RULES: "rule for torch.nn.functional.conv1d",
+        OF_BLOCKS: "has no blocks of attention",
+    },
+    "bilstm": {
+        OF_SQUARES: "a bilstm model has no square attention",
+        BY_RULES: "rule for torch.lstm",
+        OF_BLOCKS: "has no blocks of attention",
+    },
+    "transformer": {
+        OF_SQUARES: "a transformer model has no square attention",
+        BY_RULES: "rule for torch.Tensor.masked_fill",
+        OF_BLOCKS: "has no blocks of attention",
+    },
+}
 
 
 @pytest.mark.parametrize("name", USUAL)
-def test_every_built_in_conforms_on_a_convolutional_model_or_refuses_it(name: str) -> None:
+@pytest.mark.parametrize("architecture", REFUSE)
+def test_every_built_in_conforms_on_networks_of_our_own_or_refuses(
+    architecture: str, name: str
+) -> None:
     (selected,) = find_explainers(QUICK.get(name, name))
-    if name in REFUSALS:
-        with pytest.raises(FaithbenchError, match=REFUSALS[name]) as error:
-            conformance.check_model(selected.explainer, tiny_model("cnn"), longest=False)
+    said = next((said for names, said in REFUSE[architecture].items() if name in names), None)
+    models = [tiny_model(architecture, 3), tiny_model(architecture, 2, projection="sparsemax")]
+    for model in models:
+        if said is None:
+            conformance.check_model(selected.explainer, model, longest=True)
+            continue
+        with pytest.raises(FaithbenchError, match=said) as error:
+            conformance.check_model(selected.explainer, model, longest=False)
         assert "\n" not in str(error.value)
-    else:
-        for classes in (2, 3):
-            conformance.check_model(selected.explainer, tiny_model("cnn", classes), longest=True)
 
 
 @dataclass(frozen=True)

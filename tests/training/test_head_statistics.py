@@ -141,6 +141,18 @@ def test_strongest_keys_are_words(architecture: str, tiny_model: Any, batch_of: 
                 assert targets[block, head].tolist() == (rows.argmax(1) + 1).tolist()
 
 
+@pytest.mark.parametrize(
+    ("architecture", "said"),
+    [("bilstm", "has no square attention"), ("cnn", "gives no attention matrices")],
+)
+def test_networks_without_heads_are_refused(
+    architecture: str, said: str, tiny_model: Any, batch_of: Any
+) -> None:
+    model = tiny_model(architecture)
+    with pytest.raises(FaithbenchError, match=f"a {architecture} model {said}"):
+        strongest_keys(model, list(batch_of(model, ["good film"]).encodings))
+
+
 def test_specials_would_often_win(tiny_model: Any, batch_of: Any) -> None:
     """The masking above is not idle: unmasked, many rows point at [CLS] or [SEP]."""
     model = tiny_model("bert")

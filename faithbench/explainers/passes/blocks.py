@@ -106,7 +106,8 @@ def watch_blocks(network: PreTrainedModel, batch: Batch) -> Recording:
     # The only leaf is the last block's output, so that autograd records the classifier alone.
     with torch.enable_grad(), recorder.watch(network), recorder:
         out = network(**inputs_of(network, batch.ids, batch.types, batch.attention))
-    blocks = [_assemble(recorder.events, call) for call in recorder.calls]
+    known = recorder.calls if recorder.leaf is not None else ()
+    blocks = [_assemble(recorder.events, call) for call in known]
     if recorder.leaf is None or None in blocks:
         raise FaithbenchError(
             f"a {network.config.model_type} model has no blocks of attention, projection, residual "

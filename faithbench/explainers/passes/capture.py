@@ -26,8 +26,8 @@ class Capture:
 
     `attentions` [examples, heads, queries, keys] and `hidden` [examples, tokens, width]
     are tuples over blocks; `hidden` starts with the embedding output. `position` is the
-    token whose last state the classifier reads: [CLS], <s>, or GPT-2's last token. Of a network
-    without attention, the tuples are empty.
+    token whose last state the classifier reads: [CLS], <s>, or GPT-2's last token; where no token
+    but one query attends, it is that query. Of a network without attention, the tuples are empty.
     """
 
     logits: torch.Tensor
@@ -45,6 +45,13 @@ def capture(session: Session, batch: Batch) -> Capture:
     seen = capture_gradients(session, batch)
     if not seen.attentions:
         raise _no_attention(session.model.network)
+    return seen
+
+
+def capture_square(session: Session, batch: Batch) -> Capture:
+    """Return the same pass for who needs the attention of every token to every token."""
+    seen = capture(session, batch)
+    check_square(session.model.network, seen.attentions)
     return seen
 
 
@@ -79,8 +86,20 @@ def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
         hidden_gradients=gradients[1 : 1 + blocks],
         attentions=tuple(a.detach() for a in attentions),
         attention_gradients=gradients[1 + blocks :],
-        position=gradients[blocks].norm(dim=-1).argmax(dim=-1),
+        position=read_position(gradients[blocks], gradients[1 + blocks :]),
     )
+
+
+def read_position(
+    state_gradients: torch.Tensor, attention_gradients: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """Return the row of attention that the classifier reads, by the largest gradient.
+
+    It is that of the last state, or of the last attention where its queries are not the tokens.
+    """
+    if attention_gradients and attention_gradients[-1].shape[2] != state_gradients.shape[1]:
+        return attention_gradients[-1].norm(dim=(1, 3)).argmax(dim=-1)
+    return state_gradients.norm(dim=-1).argmax(dim=-1)
 
 
 def against_others(
@@ -132,6 +151,19 @@ def readable(
     if not _has_attention(out):
         raise _no_attention(network)
     return tuple(out.hidden_states), tuple(out.attentions)
+
+
+def check_square(network: PreTrainedModel, attentions: Sequence[torch.Tensor] | None) -> None:
+    """Refuse a network without attention of every token to every token, given that of a pass."""
+    if not attentions:
+        raise _no_attention(network)
+    # By its shape alone, the one query of a text of one token would pass.
+    one_query = getattr(network.config, "has_one_query", False)
+    if one_query or any(attention.shape[2] != attention.shape[3] for attention in attentions):
+        raise FaithbenchError(
+            f"a {network.config.model_type} model has no square attention, of every token to "
+            "every token; choose attention, a gradient or a perturbation explainer"
+        )
 
 
 def _has_attention(out: Any) -> bool:

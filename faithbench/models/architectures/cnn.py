@@ -129,9 +129,6 @@ class CnnForSequenceClassification(PreTrainedModel):
         )
 
 
-Config, Network = CnnConfig, CnnForSequenceClassification
-
-
 def _convolutions(width: int) -> nn.ModuleList:
     return nn.ModuleList(nn.Conv1d(width, width, window, padding=window // 2) for window in WINDOWS)
 

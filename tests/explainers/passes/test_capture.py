@@ -15,6 +15,8 @@ from faithbench.explainers.passes.capture import (
     Capture,
     capture,
     capture_gradients,
+    capture_square,
+    check_square,
     readable,
     run_capture,
 )
@@ -240,6 +242,35 @@ def test_fused_attention_cannot_be_read(
         seen = capture_gradients(session, batch)
     assert (seen.attentions, seen.attention_gradients, seen.hidden) == ((), (), ())
     assert_close(seen.embedding_gradients, expected)
+
+
+@pytest.mark.parametrize("architecture", ["bilstm", "transformer"])
+def test_one_query_is_the_position_and_has_no_square(
+    tiny_model, batch_of, architecture: str
+) -> None:
+    model = tiny_model(architecture)
+    batch = batch_of(model, TEXTS, TARGETS)
+    with Session(model) as session:
+        seen = capture(session, batch)
+        assert seen.position.tolist() == [0, 0, 0]
+        assert [tuple(a.shape) for a in seen.attentions] == [(3, 1, 1, 12)]
+        # The context is attention times h, and the logit is linear in it.
+        weights = model.network.classifier.weight[batch.targets]
+        expected = (seen.hidden[-1] * weights[:, None]).sum(dim=-1)
+        assert_close(seen.attention_gradients[0][:, 0, 0], expected)
+        said = f"a {architecture} model has no square attention, of every token to every token; "
+        for texts in (TEXTS, ["good"]):
+            with pytest.raises(FaithbenchError, match=said):
+                capture_square(session, batch_of(model, texts))
+
+
+def test_square_attention_is_checked_by_its_shape(model: Model, batch: Batch) -> None:
+    with Session(model) as session:
+        assert capture_square(session, batch) is capture(session, batch)
+    with pytest.raises(FaithbenchError, match="a bert model gives no attention matrices"):
+        check_square(model.network, None)
+    with pytest.raises(FaithbenchError, match="a bert model has no square attention"):
+        check_square(model.network, [torch.zeros(1, 4, 6, 6), torch.zeros(1, 4, 6, 3)])
 
 
 def target_logits(model: Model, batch: Batch, embeddings: torch.Tensor) -> torch.Tensor:
