@@ -14,7 +14,12 @@ from faithbench.data.tasks import Task
 from faithbench.models.encoding import shortened
 from faithbench.models.model import Model, build_model, choose_device, quieten
 from faithbench.models.weights import BASE_NAME, base_folder
-from faithbench.training.from_scratch import settle_scratch, start_network, vectors_origin
+from faithbench.training.from_scratch import (
+    check_arch,
+    settle_scratch,
+    start_network,
+    vectors_origin,
+)
 from faithbench.training.recipe import Recipe, Splits
 
 # Where an adapter goes: the names of all linear maps inside a block, by `model_type` of the
@@ -64,6 +69,7 @@ def find_base(name: str | None, recipe: Recipe | None = None) -> Base:
 
 def settle(recipe: Recipe, base: Base) -> Recipe:
     """Fill in what depends on the architecture: modules that get an adapter, or the width."""
+    check_arch(recipe)
     if recipe.arch:
         return settle_scratch(recipe)
     if recipe.method == "full" or recipe.targets:

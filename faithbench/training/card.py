@@ -55,9 +55,9 @@ def _recipe_facts(recipe: Recipe, objectives: Objectives) -> dict[str, Any]:
     facts: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))
     # Cards of models trained before there was a choice do not name cross-entropy: stay like them.
     del facts["objectives"]
-    if not recipe.arch:
-        for name in ("arch", "vectors", "width"):
-            del facts[name]
+    unused = () if recipe.arch else ("arch", "vectors", "width")
+    for name in (*unused, *(() if recipe.projection else ("projection", "amsgrad"))):
+        del facts[name]
     if not objectives.is_default:
         facts["objectives"] = [one.facts() for one in objectives.selected]
     return facts

@@ -148,7 +148,10 @@ def _learner(
 ) -> Learner:
     trainable = {n: p for n, p in model.network.named_parameters() if p.requires_grad}
     optimizer = torch.optim.AdamW(
-        trainable.values(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+        trainable.values(),
+        lr=recipe.learning_rate,
+        weight_decay=recipe.weight_decay,
+        amsgrad=recipe.amsgrad,
     )
     return Learner(model, trainable, losses, captures, optimizer)
 

@@ -14,7 +14,8 @@ from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.types import Example
 from faithbench.data.kinds import KINDS
 from faithbench.data.tasks import Task
-from faithbench.models.architectures import ARCHITECTURES, register_architectures
+from faithbench.models.architectures import ARCHITECTURES, ATTENTIVE, register_architectures
+from faithbench.models.architectures.projections import projection_name
 from faithbench.training.recipe import Recipe, Splits
 from faithbench.training.vectors import covered, find_vectors, word_vectors
 
@@ -31,11 +32,31 @@ USUAL_WIDTH = 100
 
 
 def settle_scratch(recipe: Recipe) -> Recipe:
-    """Fill in the width, which is that of narrow vectors unless one is asked for."""
-    if recipe.arch not in ARCHITECTURES:
-        raise unknown("architecture", recipe.arch, ARCHITECTURES)
+    """Fill in the width, which is that of narrow vectors unless one is asked for.
+
+    Attentive networks are trained as Meister et al. do, by Adam with AMSGrad and without decay.
+    """
+    check_arch(recipe)
     width = recipe.width or min(USUAL_WIDTH, find_vectors(recipe.vectors).width)
-    return replace(recipe, width=width, method="full")
+    recipe = replace(recipe, width=width, method="full")
+    if recipe.arch not in ATTENTIVE:
+        return recipe
+    projection = projection_name(recipe.projection or "softmax")
+    return replace(recipe, projection=projection, weight_decay=0.0, amsgrad=True)
+
+
+def check_arch(recipe: Recipe) -> None:
+    """Refuse an unknown architecture, and a projection that is unknown or has no attention."""
+    if recipe.arch and recipe.arch not in ARCHITECTURES:
+        raise unknown("architecture", recipe.arch, ARCHITECTURES)
+    if not recipe.projection:
+        return
+    if recipe.arch not in ATTENTIVE:
+        raise FaithbenchError(
+            f"--projection {recipe.projection} is for the attention of networks trained from "
+            f"scratch; give --arch {' or '.join(ATTENTIVE)}, or leave it out"
+        )
+    projection_name(recipe.projection)
 
 
 def vectors_origin(recipe: Recipe) -> tuple[str, Path, str]:
@@ -54,23 +75,24 @@ def start_network(
     """
     import transformers
 
-    kind = KINDS[task.kind]
-    if kind.network != "SequenceClassification":
-        raise FaithbenchError(
-            f"task {task.name} is of kind {task.kind}, and a {recipe.arch} only classifies texts "
-            "and pairs; train an encoder without --arch"
-        )
+    _check_kind(task, recipe)
     register_architectures()
     words = _vocabulary(recipe, splits)
     tokenizer = word_tokenizer(words)
-    longest = _longest(tokenizer, splits.train.examples)
-    tokenizer.model_max_length = min(longest, recipe.max_tokens or LONGEST)
+    tokenizer.model_max_length = recipe.max_tokens or LONGEST
+    sizes: dict[str, Any]
+    if recipe.arch in ATTENTIVE:
+        sizes = {"embedding_size": recipe.width, "projection": recipe.projection}
+    else:
+        # A convolutional network has weights for each position: it has no more than train needs.
+        longest = _longest(tokenizer, splits.train.examples)
+        tokenizer.model_max_length = min(longest, tokenizer.model_max_length)
+        sizes = {"hidden_size": recipe.width, "query": KINDS[task.kind].texts == 2}
     config = transformers.AutoConfig.for_model(
         recipe.arch,
+        **sizes,
         vocab_size=len(words) + len(SPECIAL),
-        hidden_size=recipe.width,
         max_position_embeddings=tokenizer.model_max_length,
-        query=kind.texts == 2,
         dropout=recipe.encoder_dropout,
         id2label=dict(enumerate(task.labels)),
         label2id={label: i for i, label in enumerate(task.labels)},
@@ -82,6 +104,17 @@ def start_network(
         table.weight.zero_()
         table.weight[len(SPECIAL) :] = torch.tensor(vectors, dtype=table.weight.dtype)
     return network, tokenizer
+
+
+def _check_kind(task: Task, recipe: Recipe) -> None:
+    """Refuse a task of a kind that the architecture does not read."""
+    kind, one_text = KINDS[task.kind], recipe.arch in ATTENTIVE
+    if kind.network == "SequenceClassification" and not (one_text and kind.texts == 2):
+        return
+    raise FaithbenchError(
+        f"task {task.name} is of kind {task.kind}, and a {recipe.arch} only classifies "
+        f"{'single texts' if one_text else 'texts and pairs'}; train an encoder without --arch"
+    )
 
 
 def word_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
@@ -107,6 +140,11 @@ def word_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
 def _vocabulary(recipe: Recipe, splits: Splits) -> list[str]:
     """Return the words of train, frequent ones first, then those of dev and test with vectors."""
     counts = Counter(_words(splits.train.examples))
+    if not counts:
+        raise FaithbenchError(
+            f"the {len(splits.train.examples)} training texts of task {splits.train.task.name} "
+            "have no words, so that there is no vocabulary; check the task's text columns"
+        )
     trained = sorted(counts, key=lambda word: (-counts[word], word))
     others = sorted({*_words((*splits.dev.examples, *splits.test.examples))} - set(counts))
     return [*trained, *covered(recipe.vectors, others)]

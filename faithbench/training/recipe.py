@@ -76,8 +76,9 @@ class Recipe:
     `encoder_dropout` that of the network itself. Without `targets`, an adapter goes on all linear
     maps of the encoder. Each number n of `excerpts` adds, per training example, its rationale
     sentences with n sentences before and after; with `excerpts_alone`, they replace the example.
-    With `arch`, no encoder is fine-tuned: a network of that architecture and `width` is trained
-    from scratch, from word vectors of the kind `vectors`.
+    With `arch`, no encoder is fine-tuned: a network of that architecture is trained from scratch,
+    from word vectors of the kind `vectors` and `width`; its attention, if it has some, is made by
+    `projection`. `amsgrad` is the variant of Adam that never raises a step.
     """
 
     seed: int = 0
@@ -101,6 +102,8 @@ class Recipe:
     arch: str = ""
     vectors: str = "minilm"
     width: int = 0
+    projection: str = ""
+    amsgrad: bool = False
 
 
 def with_labels(data: Dataset, added: tuple[str, ...]) -> Dataset:

@@ -22,7 +22,7 @@ from faithbench.training.recipe import Recipe
 ADAPTER = "adapter_model.safetensors"
 WHOLE = "model.safetensors"
 _FILE = "checkpoint.safetensors"
-_MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+_MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
 
 
 @dataclass(frozen=True)

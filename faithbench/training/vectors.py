@@ -51,6 +51,8 @@ def find_vectors(kind: str) -> VectorSource:
 def covered(kind: str, words: Sequence[str]) -> list[str]:
     """Return the words that a collection has vectors of."""
     source = find_vectors(kind)
+    if not words:  # a tokenizer takes no empty list
+        return []
     _, known = source.look_up(words, source.place())
     return [word for word, there in zip(words, known, strict=True) if there]
 

@@ -12,6 +12,7 @@ from faithbench.core.types import Example
 from faithbench.training.base import find_base, settle, start_model
 from faithbench.training.from_scratch import (
     SPECIAL,
+    check_arch,
     settle_scratch,
     start_network,
     vectors_origin,
@@ -23,6 +24,7 @@ from tests.support.builders import make_task
 from tests.support.training import answer_splits, dataset, label_splits
 
 CNN = Recipe(arch="cnn", vectors="random", width=8, method="full", encoder_dropout=0.5)
+BILSTM = replace(CNN, arch="bilstm", projection="sparsegen:0.5", encoder_dropout=0.3)
 
 
 def test_words_and_punctuation_in_lower_case_with_nothing_around_them() -> None:
@@ -69,6 +71,19 @@ def test_sizes_follow_the_training_texts_and_the_recipe() -> None:
     assert network.config.query and network.config.max_position_embeddings == 5
 
 
+@pytest.mark.parametrize("arch", ["bilstm", "transformer"])
+def test_attentive_networks_have_their_vectors_width_and_read_longer_texts(arch: str) -> None:
+    splits = label_splits()
+    recipe = replace(BILSTM, arch=arch)
+    network, tokenizer = start_network(splits.train.task, recipe, splits)
+    config = network.config
+    assert (config.embedding_size, config.hidden_size, config.dropout) == (8, 128, 0.3)
+    assert config.projection == "sparsegen:0.5"
+    assert config.max_position_embeddings == tokenizer.model_max_length == 512
+    network, _ = start_network(splits.train.task, replace(recipe, max_tokens=4), splits)
+    assert network.config.max_position_embeddings == 4
+
+
 def test_the_same_seed_starts_with_the_same_weights() -> None:
     splits = label_splits()
     task, base = splits.train.task, find_base(None, CNN)
@@ -89,6 +104,11 @@ def test_settings_that_are_filled_in() -> None:
     assert settle_scratch(replace(recipe, width=7)).width == 7
     assert settle_scratch(replace(recipe, method="lora")).method == "full"
     assert vectors_origin(CNN)[0] == "random vectors"
+    assert settle_scratch(recipe).weight_decay == 0.01 and not settle_scratch(recipe).amsgrad
+    attentive = settle_scratch(replace(recipe, arch="transformer"))
+    assert (attentive.projection, attentive.weight_decay) == ("softmax", 0)
+    assert attentive.amsgrad and attentive.width == 100
+    assert settle_scratch(replace(BILSTM, projection="sparsegen:.50")).projection == "sparsegen:0.5"
 
 
 def test_what_cannot_be_trained_from_scratch() -> None:
@@ -99,3 +119,37 @@ def test_what_cannot_be_trained_from_scratch() -> None:
     splits = answer_splits()
     with pytest.raises(FaithbenchError, match="of kind qa, and a cnn only classifies texts"):
         start_network(splits.train.task, CNN, splits)
+    pairs = Splits(*[dataset(make_task(kind="pair", hub=None), [Example("p", "a", 1, "b")])] * 3)
+    said = "of kind pair, and a bilstm only classifies single texts; train an encoder"
+    with pytest.raises(FaithbenchError, match=said):
+        start_network(pairs.train.task, BILSTM, pairs)
+
+
+@pytest.mark.parametrize("recipe", [CNN, BILSTM])
+def test_texts_without_words_and_vectors_of_another_width_are_refused(recipe: Recipe) -> None:
+    task = make_task(hub=None)
+    blank = Splits(*[dataset(task, [Example("a", " ", 1), Example("b", "\n", 0)])] * 3)
+    with pytest.raises(FaithbenchError, match="the 2 training texts of task mini have no words"):
+        start_network(task, recipe, blank)
+    wide = replace(recipe, vectors="minilm", width=385)
+    with pytest.raises(FaithbenchError, match="--width 385 is more than the 384 dimensions"):
+        start_network(task, wide, label_splits())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"projection": "sparsegen:1"}, "'sparsegen:1' needs a lambda below 1"),
+        ({"projection": "sparsmax"}, "no projection named 'sparsmax'; did you mean 'sparsemax'"),
+        ({"arch": "cnn"}, "give --arch bilstm or transformer, or leave it out"),
+        ({"arch": ""}, "give --arch bilstm or transformer, or leave it out"),
+        ({"arch": "lstm"}, "no architecture named 'lstm'; did you mean 'bilstm'"),
+    ],
+)
+def test_a_projection_needs_a_name_and_an_attention(changes: dict[str, str], said: str) -> None:
+    recipe = replace(BILSTM, **changes)
+    with pytest.raises(FaithbenchError, match=said) as error:
+        check_arch(recipe)
+    assert "\n" not in str(error.value)
+    with pytest.raises(FaithbenchError, match=said):
+        settle(recipe, find_base(None, replace(BILSTM)))

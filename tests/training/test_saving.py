@@ -34,15 +34,16 @@ def test_nothing_saved_changes_nothing(tmp_path: Path) -> None:
     assert len(optimizer.state) == 0
 
 
-def test_a_continued_training_equals_an_uninterrupted_one(tmp_path: Path) -> None:
-    whole, steady = start()
+@pytest.mark.parametrize("amsgrad", [False, True])
+def test_a_continued_training_equals_an_uninterrupted_one(tmp_path: Path, amsgrad: bool) -> None:
+    whole, steady = start(amsgrad=amsgrad)
     train(whole, steady, range(6))
-    first, optimizer = start()
+    first, optimizer = start(amsgrad=amsgrad)
     train(first, optimizer, range(3))
     save_checkpoint(
         tmp_path, dict(first.named_parameters()), optimizer, TrainingState((0.5, 0.75), 7)
     )
-    second, restored = start(seed=9)
+    second, restored = start(seed=9, amsgrad=amsgrad)
     assert not torch.equal(second.weight, first.weight)
     state = load_checkpoint(tmp_path, dict(second.named_parameters()), restored)
     assert state == TrainingState((0.5, 0.75), 7)
@@ -154,10 +155,10 @@ def test_a_whole_model_is_saved_with_the_tokenizer_of_its_base(tmp_path: Path) -
     assert weights_facts(recipe, out) == {"weights_sha256": file_sha256(out / WHOLE_FILE)}
 
 
-def start(seed: int = 0) -> tuple[torch.nn.Linear, torch.optim.AdamW]:
+def start(seed: int = 0, amsgrad: bool = False) -> tuple[torch.nn.Linear, torch.optim.AdamW]:
     torch.manual_seed(seed)
     network = torch.nn.Linear(3, 2)
-    return network, torch.optim.AdamW(network.parameters(), lr=0.1)
+    return network, torch.optim.AdamW(network.parameters(), lr=0.1, amsgrad=amsgrad)
 
 
 def train(network: torch.nn.Linear, optimizer: torch.optim.AdamW, steps: range) -> None:

@@ -32,7 +32,16 @@ def train(
     arch: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Train a network from scratch instead of an encoder: cnn."
+            metavar="NAME",
+            help="Train a network from scratch instead of an encoder: cnn, bilstm or transformer.",
+        ),
+    ] = "",
+    projection: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Attention of --arch bilstm or transformer: softmax (default), sparsemax, "
+            "entmax15 or sparsegen:X with X below 1.",
         ),
     ] = "",
     vectors: Annotated[
@@ -45,7 +54,9 @@ def train(
     width: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, help="Width of --arch (default: 100, or that of the vectors)."
+            metavar="N",
+            min=0,
+            help="Width of these vectors and of a cnn (default: 100, or all of narrower vectors).",
         ),
     ] = 0,
     lora: Annotated[
@@ -79,7 +90,8 @@ def train(
             metavar="X",
             min=0,
             max=1,
-            help="Dropout of the network (default: 0.1; 0.5 with --arch); 0 is faster.",
+            help="Dropout of the network (default: 0.1; 0.5 of a cnn, 0.3 of other --arch); "
+            "0 is faster.",
         ),
     ] = None,
     max_tokens: Annotated[
@@ -151,6 +163,7 @@ def train(
     with progress_on(console, "loading data and model") as progress:
         from faithbench.training.dev_metric import find_dev_metric
         from faithbench.training.fit import fit
+        from faithbench.training.from_scratch import check_arch
         from faithbench.training.objectives import find_objectives
         from faithbench.training.recipe import Recipe, load_splits, usual_metric
 
@@ -171,6 +184,7 @@ def train(
             arch=arch,
             vectors=vectors,
             width=width,
+            projection=projection,
             excerpts=contexts,
             excerpts_alone=excerpts_alone,
         )
@@ -182,7 +196,8 @@ def train(
             asked = read_grid(grid, recipe.objectives)
         elif grid_metric is not None:
             raise FaithbenchError("--grid-metric chooses from a grid; give --grid as well")
-        find_objectives(recipe.objectives)  # a bad name is refused before data are read
+        check_arch(recipe)  # a bad name is refused before data are read
+        find_objectives(recipe.objectives)
         find_dev_metric(recipe.metric, the_task.kind)
         splits = load_splits(the_task, source=source, folder=data, limits=limits)
         if asked is not None:
@@ -223,7 +238,7 @@ def _dropout(asked: float | None, arch: str) -> float:
     """Return the network's dropout: that of encoders, or that of the papers' own networks."""
     if asked is not None:
         return asked
-    return 0.5 if arch else 0.1
+    return {"": 0.1, "cnn": 0.5}.get(arch, 0.3)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -143,7 +143,9 @@ def _reads_last(model: Model, item: TrainingItem) -> bool:
     model.network.eval()
     seen = run_capture(model.network, collate(model, [item.encoding], [0], [0]))
     model.network.train(training)
-    return int(seen.position[0]) == len(item.encoding.ids) - 1
+    # The row of one query is the first and the last, however long the text.
+    one_query = getattr(model.network.config, "has_one_query", False)
+    return not one_query and int(seen.position[0]) == len(item.encoding.ids) - 1
 
 
 def _read_row(attention: torch.Tensor, real: torch.Tensor, reads_last: bool) -> torch.Tensor:

@@ -59,9 +59,42 @@ def test_a_network_from_scratch(folder: Path, capsys: Any, monkeypatch: Any) -> 
     assert (recipe["method"], recipe["learning_rate"]) == ("full", 1e-3)
     assert (recipe["arch"], recipe["vectors"], recipe["width"]) == ("cnn", "random", 8)
     assert recipe["encoder_dropout"] == 0.5 and card["base"] == "random vectors"
+    assert "projection" not in recipe and "amsgrad" not in recipe
     config = json.loads((folder / "there" / "config.json").read_text())
     assert (config["model_type"], config["hidden_size"]) == ("cnn", 8)
     assert out.endswith("use it with --model there\n")
+
+
+def test_a_network_with_sparse_attention(folder: Path, capsys: Any, monkeypatch: Any) -> None:
+    call(
+        *(monkeypatch, capsys, "--arch", "bilstm", "--projection", "sparsegen:.50"),
+        *("--vectors", "random", "--width", 8, "--epochs", 1, "--out", "there"),
+        base=False,
+    )
+    recipe = json.loads((folder / "there" / "card.json").read_text())["recipe"]
+    assert (recipe["arch"], recipe["projection"]) == ("bilstm", "sparsegen:0.5")
+    assert (recipe["encoder_dropout"], recipe["learning_rate"]) == (0.3, 1e-3)
+    assert (recipe["amsgrad"], recipe["weight_decay"]) == (True, 0)
+    config = json.loads((folder / "there" / "config.json").read_text())
+    assert (config["model_type"], config["projection"]) == ("bilstm", "sparsegen:0.5")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--arch", "bilstm", "--projection", "sparsegen:1"), "needs a lambda below 1"),
+        (("--projection", "sparsemax"), "give --arch bilstm or transformer"),
+    ],
+)
+def test_a_bad_projection_is_refused_before_data_are_read(
+    words: tuple[str, ...], said: str, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["faithbench", "train", "--task", "sst2", *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code
+    assert said in " ".join(capsys.readouterr().err.split())
 
 
 def test_options_reach_recipe_and_card(folder: Path, capsys: Any, monkeypatch: Any) -> None:

@@ -87,16 +87,16 @@ def test_the_released_loss_has_the_values_of_the_released_code() -> None:
     assert loss.sqrt().item() == pytest.approx(0.3406893909, abs=1e-6)
 
 
-@pytest.mark.parametrize("architecture", ["bert", "gpt2"])
+@pytest.mark.parametrize("architecture", ["bert", "gpt2", "bilstm"])
 def test_the_loss_is_that_of_the_attention_the_classifier_reads(architecture: str) -> None:
-    """Of BERT the first token's, of GPT-2 the last real token's, padding or not."""
+    """Of BERT the first token's, of GPT-2 the last real token's, padding or not; or one query's."""
     model, batch, training_set = tiny_batch(architecture)
     loss: Any = prepared(SaLoss(weight=0.5), model, training_set)
     seen = forward(model, batch, SaLoss.captures)
     expected = 0.0
     for row, item in enumerate(batch.items):
         n = len(item.encoding.ids)
-        place = 0 if architecture == "bert" else n - 1
+        place = n - 1 if architecture == "gpt2" else 0
         content = content_tokens(item.encoding)
         alpha = seen.attentions[-1][row].mean(dim=0)[place, content].detach().numpy()
         tokens = model.tokenizer.convert_ids_to_tokens(item.encoding.ids[content].tolist())
