@@ -1,7 +1,8 @@
 """For authors of explainers: the checks that every explainer passes, and tiny models.
 
 `check_file` checks all explainers that a plugin file registers, `check_explainer` a single one;
-`tiny_model` and `tiny_tokenizer` make small random models of each of `ARCHITECTURES`:
+`tiny_model` and `tiny_tokenizer` make small random models of each of `ARCHITECTURES`, and of the
+networks that `faithbench train --arch` trains:
 
     from faithbench.testing import check_file
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Example
 from faithbench.training.base import find_base, settle, start_model
+from faithbench.training.fit import fit
 from faithbench.training.from_scratch import (
     SPECIAL,
     check_arch,
@@ -82,6 +84,17 @@ def test_attentive_networks_have_their_vectors_width_and_read_longer_texts(arch:
     assert config.max_position_embeddings == tokenizer.model_max_length == 512
     network, _ = start_network(splits.train.task, replace(recipe, max_tokens=4), splits)
     assert network.config.max_position_embeddings == 4
+
+
+@pytest.mark.parametrize("projection", ["softmax", "sparsemax"])
+@pytest.mark.parametrize("arch", ["bilstm", "transformer"])
+def test_attentive_networks_learn_a_word(arch: str, projection: str, tmp_path: Path) -> None:
+    splits = label_splits()
+    recipe = replace(BILSTM, arch=arch, projection=projection, learning_rate=3e-3)
+    recipe = replace(recipe, epochs=12, patience=12, batch_size=4)
+    card = fit(splits, recipe, tmp_path, lambda *_: None, device="cpu")
+    assert card["test"]["accuracy"] == 1 > card["majority"]["accuracy"]
+    assert card["recipe"]["projection"] == projection and card["recipe"]["amsgrad"]
 
 
 def test_the_same_seed_starts_with_the_same_weights() -> None:

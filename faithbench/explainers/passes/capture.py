@@ -97,9 +97,10 @@ def read_position(
 
     It is that of the last state, or of the last attention where its queries are not the tokens.
     """
-    if attention_gradients and attention_gradients[-1].shape[2] != state_gradients.shape[1]:
-        return attention_gradients[-1].norm(dim=(1, 3)).argmax(dim=-1)
-    return state_gradients.norm(dim=-1).argmax(dim=-1)
+    sizes: torch.Tensor = state_gradients.norm(dim=-1)
+    if attention_gradients and attention_gradients[-1].shape[2] != sizes.shape[1]:
+        sizes = attention_gradients[-1].norm(dim=(1, 3))
+    return sizes.argmax(dim=-1)
 
 
 def against_others(

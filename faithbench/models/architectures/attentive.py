@@ -8,12 +8,13 @@ by any projection of `projections.py`.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedModel
-from transformers.modeling_outputs import SequenceClassifierOutput
+from transformers.utils.generic import ModelOutput
 
 from faithbench.models.architectures.projections import project, projection_name
 
@@ -73,6 +74,15 @@ class TransformerConfig(AttentiveConfig):
         self.heads = heads
 
 
+@dataclass
+class AttentiveOutput(ModelOutput):
+    """Logits and, if asked for, what leads to them, all inside one graph."""
+
+    logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+
+
 class AttentiveNetwork(PreTrainedModel):
     """What both networks share: word vectors, one attention over h, and a linear decision."""
 
@@ -110,7 +120,7 @@ class AttentiveNetwork(PreTrainedModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
         **_: Any,
-    ) -> SequenceClassifierOutput:
+    ) -> AttentiveOutput:
         """Return the logits of each row; padding stands on the right.
 
         If asked for, `hidden_states` are the word embeddings and h, and `attentions` has one entry
@@ -122,7 +132,7 @@ class AttentiveNetwork(PreTrainedModel):
         states = self.encode(self.dropout(words), there)
         attention = project(self.config.projection, self.score(states), there)[:, None, None]
         context = torch.matmul(attention, states[:, None])[:, 0, 0]
-        return SequenceClassifierOutput(
+        return AttentiveOutput(
             logits=self.classifier(self.dropout(context)),
             hidden_states=(words, states) if output_hidden_states else None,
             attentions=(attention,) if output_attentions else None,
