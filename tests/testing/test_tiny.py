@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.testing.tiny import ARCHITECTURES, WITHOUT_ATTENTION, tiny_model, tiny_tokenizer
+from faithbench.testing.tiny import ARCHITECTURES, WITHOUT_BLOCKS, tiny_model, tiny_tokenizer
 
 
 def test_words_fall_into_pieces() -> None:
@@ -21,7 +21,7 @@ def test_words_fall_into_pieces() -> None:
     assert pair.sequence_ids() == [None, 0, 0, None, 1, 1, None]
 
 
-@pytest.mark.parametrize("architecture", (*ARCHITECTURES, *WITHOUT_ATTENTION))
+@pytest.mark.parametrize("architecture", (*ARCHITECTURES, *WITHOUT_BLOCKS))
 def test_the_same_arguments_give_the_same_weights(architecture: str) -> None:
     state = torch.random.get_rng_state()
     first, second = tiny_model(architecture, 3), tiny_model(architecture, 3)
@@ -49,3 +49,9 @@ def test_a_question_answerer_has_a_start_and_an_end() -> None:
 def test_an_unknown_architecture_is_named() -> None:
     with pytest.raises(FaithbenchError, match="did you mean 'bert'"):
         tiny_model("brt")
+
+
+def test_a_projection_is_part_of_the_model() -> None:
+    plain, sparse = tiny_model("bilstm"), tiny_model("bilstm", projection="sparsegen:0.5")
+    assert sparse.network.config.projection == "sparsegen:0.5"
+    assert (plain.weights_sha256, sparse.weights_sha256) == ("bilstm-2", "bilstm-2-sparsegen:0.5")
