@@ -87,7 +87,7 @@ BACKWARDS = _cost(
 )
 FORWARD_EQUIVALENTS = _cost(
     "forward_equivalents",
-    "Forwards plus twice the backwards: cost in passes of the model.",
+    "Forwards, twice the backwards, and other networks by FLOPs: cost in passes of the model.",
     "rows",
     "cost.forward_equivalents_per_example",
     headline=True,

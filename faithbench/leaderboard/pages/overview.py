@@ -132,8 +132,8 @@ def _pareto_section(board: Board) -> Iterator[str]:
     yield "## Faithfulness against cost\n"
     yield (
         "Faithfulness rank, and mean forward equivalents (forward passes plus twice the "
-        "backward ones) per example. Of these explainers nobody is both cheaper and more "
-        "faithful:\n"
+        "backward ones, and passes of other networks by FLOPs) per example. Of these explainers "
+        "nobody is both cheaper and more faithful:\n"
     )
     points = sorted(board.pareto, key=lambda p: (p.forward_equivalents, p.faithfulness_rank))
     rows = [
