@@ -22,6 +22,7 @@ MOST_BYTES = 2 << 20
 def test_which_tasks_have_one() -> None:
     assert NAMES == [
         "agnews/deep-shap-labelling",
+        "movies/deep-shap-labelling",
         "sst2/deep-shap-labelling",
         "sst2/kernel-shap-samples=64-labelling",
     ]
