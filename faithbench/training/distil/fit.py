@@ -80,7 +80,8 @@ def _epochs(
     progress: Progress,
 ) -> tuple[dict[str, torch.Tensor], Trained]:
     """Train epoch after epoch; return the weights, as they are written, of the best one."""
-    steps = -(-len(lessons.train) // recipe.batch_size)
+    size = recipe.texts_per_step(len(lessons.train))
+    steps = -(-len(lessons.train) // size)
     optimizer, rate = _optimizer(student, recipe, steps * recipe.epochs)
     losses: list[float] = []
     dev = [dev_loss(model, student, recipe, lessons.dev)]
@@ -88,7 +89,7 @@ def _epochs(
     for number in range(1, recipe.epochs + 1):
         student.train()
         total = 0.0
-        batches = cut_batches(lessons.train, recipe.batch_size, seed, number)
+        batches = cut_batches(lessons.train, size, seed, number)
         for step, batch in enumerate(batches, start=1):
             loss = batch_loss(model, student, recipe, collate_lessons(model, batch))
             optimizer.zero_grad()

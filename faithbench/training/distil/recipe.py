@@ -12,6 +12,8 @@ from faithbench.explainers.students.network import Embeddings
 Optimizer = Literal["adamw", "sgd"]
 Reduction = Literal["mean", "sum"]
 RECIPES = ("default", "paper")
+FEWEST_STEPS = 20
+"""Steps of an epoch, at least."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class DistilRecipe:
     - `width`, `feedforward`, `blocks`, `heads`, `embeddings`: see `StudentShape`.
     - `reduction`: a batch's loss is the mean over labels (over texts of the mean over pairs), or
       the sum over all, as in the paper. Gradients longer than `clip` are shortened; 0 leaves them.
+    - `batch_size`: texts per step, or a 20th of all where that is fewer: a student of a few hundred
+      texts would otherwise make a handful of steps.
     - `patience`: epochs without a lower loss on held-out texts that end the training.
     """
 
@@ -72,6 +76,10 @@ class DistilRecipe:
             raise FaithbenchError(
                 "the released code ranks by magnitude; give --target absolute with --released"
             )
+
+    def texts_per_step(self, texts: int) -> int:
+        """Return how many of so many texts a step takes."""
+        return min(self.batch_size, max(1, texts // FEWEST_STEPS))
 
     def facts(self) -> dict[str, bool | int | float | str]:
         """Return the settings that the card of a student does not have elsewhere."""

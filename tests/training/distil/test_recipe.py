@@ -35,6 +35,11 @@ def test_what_cannot_be(settings: dict[str, Any], said: str) -> None:
         DistilRecipe(**settings)
 
 
+def test_few_texts_make_small_steps() -> None:
+    recipe = DistilRecipe()
+    assert [recipe.texts_per_step(n) for n in (10, 269, 1279, 1280, 6193)] == [1, 13, 63, 64, 64]
+
+
 def test_a_recipe_that_is_not_there() -> None:
     with pytest.raises(FaithbenchError, match="no recipe of students named 'papr'; did you mean"):
         with_recipe(DistilRecipe(), "papr")
