@@ -16,7 +16,8 @@ def chart(bars: Sequence[tuple[str, float]], title: str) -> str:
 
     Bars of students are blue, the others grey.
     """
-    low = math.floor(math.log10(min(value for _, value in bars)))
+    # Half of the lowest value, so that its bar is one: a logarithmic axis has no zero.
+    low = math.floor(math.log10(min(value for _, value in bars) / 2))
     high = max(low + 1, math.ceil(math.log10(max(value for _, value in bars))))
     height = TOP + len(bars) * (BAR + GAP) + 34
     bottom = height - 30
