@@ -40,7 +40,12 @@ from faithbench.run.backends import choose_backend
 from faithbench.run.request import model_for
 from faithbench.training.card import begin_run, check_same_run, end_run, finished
 from faithbench.training.distil.fit import fit_student, read_trained
-from faithbench.training.distil.lessons import Lessons, check_teacher, make_lessons
+from faithbench.training.distil.lessons import (
+    Lessons,
+    check_enough,
+    check_teacher,
+    make_lessons,
+)
 from faithbench.training.distil.recipe import DistilRecipe
 from faithbench.training.explained_split import explained
 
@@ -94,6 +99,7 @@ def distil(request: DistilRequest, progress: Progress) -> Distilled:
         folder=request.folder,
         limit=request.limit,
     )
+    check_enough(data)  # before the teacher is asked, which may take hours
     name, revision = model_for(request.task, data, request.model)
     progress(f"loading the model {name}", 0, 0)
     model = load_model(
@@ -115,9 +121,10 @@ def distil(request: DistilRequest, progress: Progress) -> Distilled:
     folder = request.out or Path("students") / request.task.name / student_name(
         label, recipe.form, recipe.target, recipe.released
     )
-    facts = card.model_dump(mode="json", exclude={"initialisations"}) | {"seeds": request.seeds}
-    if finished(card.model_dump(mode="json", exclude={"initialisations"}), folder) is None:
-        _train(request, model, lessons, card, facts, folder, progress)
+    facts = card.model_dump(mode="json", exclude={"initialisations"})
+    there = finished(facts, folder)
+    if there is None or len(there["initialisations"]) != request.seeds:
+        _train(request, model, lessons, card, facts | {"seeds": request.seeds}, folder, progress)
         _write_costs(model, records, lessons, folder)
         end_run(folder)
     card = read_student(folder)

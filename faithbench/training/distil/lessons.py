@@ -70,12 +70,9 @@ def make_lessons(model: Model, data: Dataset, teachers: Sequence[StoredRecord]) 
     Of several teachers it is the mean of their weights as signed ranks. Texts are held out by the
     digest of their ids, so that all students of a split learn from the same ones.
     """
+    check_enough(data)
     for teacher in teachers:
         check_teacher(teacher, model, data)
-    if len(data.examples) < FEWEST:
-        raise FaithbenchError(
-            f"{len(data.examples)} texts are too few to learn from; distil from {FEWEST} or more"
-        )
     train: list[Lesson] = []
     dev: list[Lesson] = []
     for example in data.examples:
@@ -85,6 +82,14 @@ def make_lessons(model: Model, data: Dataset, teachers: Sequence[StoredRecord]) 
         lesson = Lesson(encoding, int(rows[0].target), joined(weights))  # type: ignore[arg-type]  # a class, as was checked
         (dev if _is_held_out(example.id) else train).append(lesson)
     return Lessons(tuple(train), tuple(dev))
+
+
+def check_enough(data: Dataset) -> None:
+    """Refuse a split of too few texts."""
+    if len(data.examples) < FEWEST:
+        raise FaithbenchError(
+            f"{len(data.examples)} texts are too few to learn from; distil from {FEWEST} or more"
+        )
 
 
 def check_teacher(teacher: StoredRecord, model: Model, data: Dataset) -> None:

@@ -80,6 +80,8 @@ def test_the_same_request_trains_nothing_again(
     assert distil(request_of, silent) == student
     with pytest.raises(FaithbenchError, match="already holds a student; choose another --out"):
         distil(replace(request_of, recipe=replace(SMALL, epochs=2)), silent)
+    with pytest.raises(FaithbenchError, match="already holds a student; choose another --out"):
+        distil(replace(request_of, seeds=3), silent)
 
 
 def test_a_stopped_command_continues(
@@ -144,6 +146,14 @@ def test_what_is_damaged_is_one_line(
     with pytest.raises(FaithbenchError, match=r"has sha256 .*, its record says"):
         distil(request, silent)
     assert not (tmp_path / "s").exists()
+
+
+def test_too_few_texts_are_refused_before_the_teacher_is_asked(
+    request_of: DistilRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "explained", None)
+    with pytest.raises(FaithbenchError, match="99 texts are too few to learn from"):
+        distil(replace(request_of, limit=99, out=tmp_path / "s"), silent)
 
 
 def test_texts_that_are_too_long_to_rank(

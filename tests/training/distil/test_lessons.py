@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,10 +104,8 @@ def test_explanations_of_something_else(taught: Any) -> None:
     assert len(lessons.train) + len(lessons.dev) == 110
 
 
-def test_too_few_texts(tiny_model: Any, tmp_path: Path) -> None:
-    data = put_texts(tmp_path, 99)
-    model = known(tiny_model())
-    (selected,) = find_explainers("gradient")
-    records = explained(model, data, [selected], tmp_path / "scores", 1, Serial(), silent)
+def test_too_few_texts(taught: Any) -> None:
+    model, data, (teacher, _) = taught
+    few = replace(data, examples=data.examples[:99])
     with pytest.raises(FaithbenchError, match="99 texts are too few to learn from"):
-        make_lessons(model, data, list(records.values()))
+        make_lessons(model, few, [teacher])
