@@ -27,6 +27,8 @@ def our_rows(
     # Ids of the source need not be unique across its splits; a file's own `id` is kept.
     if "id" in table.columns or "id" not in row:
         row["id"] = f"{task.name}-{wanted.split}-{row.get('id', number)}"
+    if table.text_from:
+        row["text"] = _tail(wanted, place, row, _value(theirs, table.text_from))
     texts = (row.get("text"), row.get("text_b"))
     if any(isinstance(text, str) and not text.strip() for text in texts):
         return  # some hub sets hold a few empty texts, of which nothing can be said
@@ -46,11 +48,31 @@ def check_columns(wanted: SplitRequest[Mapped], place: str, names: Iterable[str]
     needed = {
         column.partition(".")[0] for ours, column in table.columns.items() if ours not in optional
     }
+    start = table.text_from.partition(".")[0]
+    needed |= {start} - {""}
     if absent := sorted(needed - set(there)):
+        key = "text_from" if absent[0] == start else "columns"
         raise FaithbenchError(
             f"{place} has no column {absent[0]!r}, it has "
-            f"{', '.join(there)}; fix {table.key}.columns of task {wanted.task.name}"
+            f"{', '.join(there)}; fix {table.key}.{key} of task {wanted.task.name}"
         )
+
+
+def _tail(wanted: SplitRequest[Mapped], place: str, row: Row, start: Any) -> str:
+    """Return a row's text from an offset on; marks in the text would have to move with it."""
+    text = row.get("text")
+    # By its type itself: true would pass for 1.
+    if not isinstance(text, str) or type(start) is not int or not 0 <= start <= len(text):
+        raise FaithbenchError(
+            f"{place}: {wanted.table.text_from!r} is {start!r}, which is no place in the text; "
+            f"fix the row, or {wanted.table.key}.text_from of task {wanted.task.name}"
+        )
+    if row.get("rationale") or row.get("answers"):
+        raise FaithbenchError(
+            f"{place}: a text that is cut by text_from cannot have a rationale or answers, whose "
+            f"places are those of the whole text; leave them out of task {wanted.task.name}"
+        )
+    return text[start:]
 
 
 def _value(row: Row, path: str) -> Any:

@@ -88,8 +88,9 @@ class MappedTable(SourceTable):
     `columns` maps our names to the source's. A dot reads inside a column (`answers.text`). Labels
     are matched by name where the source's names are the task's, else by index; with `values`, by
     their position in that list, and rows of any other label are left out. Rows whose text is
-    blank are left out too. `layout` (once called `form`, which is still read) says how the
-    source's rows become ours:
+    blank are left out too. `text_from` names a column with the place where a row's text begins, as
+    after the header of a post: what stands before it is not read. `layout` (once called `form`,
+    which is still read) says how the source's rows become ours:
 
     - `plain`: one row each;
     - `squad`: as plain, with answers as two lists, of texts and of starts;
@@ -103,6 +104,7 @@ class MappedTable(SourceTable):
 
     columns: dict[Column, Text] = Field(default_factory=dict)
     values: tuple[StrictInt | str, ...] = ()
+    text_from: str = ""
     layout: Literal["plain", "squad", "cloze", "typed"] = Field(
         default="plain", validation_alias=AliasChoices("layout", "form")
     )
@@ -124,6 +126,8 @@ class MappedTable(SourceTable):
         """Yield the columns, where some are mapped."""
         if self.columns:
             yield "columns", ", ".join(f"{ours} = {its}" for ours, its in self.columns.items())
+        if self.text_from:
+            yield "text", f"from {self.text_from} on"
 
 
 _NEEDED: dict[str, tuple[Column, ...]] = {
@@ -185,7 +189,7 @@ class FolderTable(MappedTable):
     @property
     def maps(self) -> bool:
         """Return whether rows are under other names, or of another form, than ours."""
-        return bool(self.columns or self.values or self.layout != "plain")
+        return bool(self.columns or self.values or self.text_from or self.layout != "plain")
 
     def columns_of(self, row: Mapping[str, Any]) -> dict[str, str]:
         """Return the mapped columns, and the others of our names that the row has itself."""

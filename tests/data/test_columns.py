@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.data.columns import Row, our_rows
+from faithbench.data.columns import Row, check_columns, our_rows
 from faithbench.data.sources import SplitRequest
+from faithbench.data.task_schema import FolderTable
 from faithbench.data.tasks import Task, load_task
 from tests.support.builders import make_task
 
@@ -145,3 +148,67 @@ def test_a_row_that_lacks_what_its_layout_reads() -> None:
         FaithbenchError, match=r"^here: not of the layout 'squad' \('answers'\); fix"
     ):
         list(our_rows(wanted, "here", 0, {"text": "t", "text_b": "q"}))
+
+
+POST = {"id": "p", "text": "Subject: x\n\nHi.", "label": 1, "at": 12}
+
+
+def from_offset(text_from: str = "at", **changes: Any) -> SplitRequest[FolderTable]:
+    """Return a request for texts that begin where the column `text_from` says."""
+    folder = {"name": "mini", "splits": {"test": "test"}, "text_from": text_from}
+    task = make_task(folder=folder | changes, rationale="none")
+    assert task.folder is not None
+    return SplitRequest(task, task.folder, "test")
+
+
+def test_a_text_begins_where_its_column_says() -> None:
+    wanted = from_offset()
+    (row,) = our_rows(wanted, "here", 0, POST)
+    assert row == {"id": "p", "text": "Hi.", "label": 1}
+    (row,) = our_rows(wanted, "here", 0, POST | {"at": 0, "rationale": None})
+    assert row["text"] == "Subject: x\n\nHi."
+    (row,) = our_rows(from_offset("meta.at"), "here", 0, POST | {"meta": {"at": 9}})
+    assert row["text"] == "x\n\nHi."
+
+
+@pytest.mark.parametrize("start", [10, 15])
+def test_a_text_of_which_nothing_is_left_is_left_out(start: int) -> None:
+    post = POST | {"text": "Subject: x\n\n \n\n", "at": start}
+    assert len(post["text"]) == 15
+    assert list(our_rows(from_offset(), "here", 0, post)) == []
+
+
+@pytest.mark.parametrize("start", [-1, 16, 1.0, "3", None, True, [0]])
+def test_what_is_no_place_in_a_text(start: Any) -> None:
+    with pytest.raises(FaithbenchError) as caught:
+        list(our_rows(from_offset(), "posts, row 3", 0, POST | {"at": start}))
+    assert str(caught.value) == (
+        f"posts, row 3: 'at' is {start!r}, which is no place in the text; "
+        "fix the row, or folder.text_from of task mini"
+    )
+
+
+def test_a_text_that_is_none_has_no_places() -> None:
+    with pytest.raises(FaithbenchError, match="here: 'at' is 12, which is no place in the text"):
+        list(our_rows(from_offset(), "here", 0, POST | {"text": ["a", "b"]}))
+
+
+@pytest.mark.parametrize("marks", [{"rationale": [[9, 10]]}, {"answers": [{"start": 9}]}])
+def test_a_text_with_marks_cannot_be_cut(marks: Row) -> None:
+    with pytest.raises(FaithbenchError, match="here: a text that is cut by text_from cannot have"):
+        list(our_rows(from_offset(), "here", 0, POST | marks))
+
+
+@pytest.mark.parametrize("text_from", ["at", "at.first"])
+def test_the_key_to_fix_is_named(text_from: str) -> None:
+    """Where the column itself is missing: that of the text's begin, or one of our columns."""
+    columns = {"text": "body", "label": "label"}
+    wanted = from_offset(text_from, columns=columns)
+    check_columns(wanted, "here", ["body", "label", "at"])
+    with pytest.raises(FaithbenchError) as caught:
+        check_columns(wanted, "here", ["body", "label"])
+    assert str(caught.value) == (
+        "here has no column 'at', it has body, label; fix folder.text_from of task mini"
+    )
+    with pytest.raises(FaithbenchError, match=r"no column 'body', .*; fix folder\.columns of task"):
+        check_columns(wanted, "here", ["at", "label"])

@@ -70,7 +70,16 @@ def test_tables_say_what_a_card_shows() -> None:
         ("revision", "main (unpinned)"),
         ("columns", "text = sentence, label = label"),
     ]
+    headed = FolderTable(name="mini", splits={"test": "all"}, text_from="body_start")
+    assert list(headed.facts())[-1] == ("text", "from body_start on")
     assert list(BundledTable(splits={"test": "test.jsonl"}).facts()) == []
+
+
+def test_a_folder_whose_rows_are_not_ours_is_mapped() -> None:
+    splits = {"test": "all"}
+    assert not FolderTable(name="mini", splits=splits).maps
+    assert FolderTable(name="mini", splits=splits, text_from="body_start").maps
+    assert FolderTable(name="mini", splits=splits, values=("a", "b")).maps
 
 
 def test_a_layout_has_an_older_name() -> None:

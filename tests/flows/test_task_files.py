@@ -34,7 +34,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_tasks_there_are() -> None:
     assert set(task_names()) == {
         *CARD, "movies", "imdb_r", "squad2", "cola", "yelp", "mnli", "snli", "news20",
-        "hatexplain", "qqp", "cbt-ne", "cbt-cn", "ace", "ere",
+        "news20-body", "hatexplain", "qqp", "cbt-ne", "cbt-cn", "ace", "ere",
         "litbank", "genia", "cbt-like-ne", "cbt-like-cn",
     }  # fmt: skip
     sides = {task.name: task.evidence for task in TASKS if task.evidence != "text"}
@@ -77,6 +77,7 @@ def test_made_rows_of_a_folder(task, tmp_path: Path) -> None:
         assert (found.source, found.rationale, found.checked) == ("folder", task.rationale, False)
         for example in found.examples:
             assert seen.setdefault((stem, example.id), split) == split
+            assert example.text.startswith("Row ") or task.folder.layout == "cloze"
             assert (example.text_b is None) == (task.kind == "classification")
             assert (example.rationale is None) == (task.rationale == "none")
             if example.rationale:
@@ -162,3 +163,17 @@ def test_no_article_is_on_two_sides(name: str) -> None:
     total, in_test = ARTICLES[name]
     assert sum(map(len, articles.values())) == len(set().union(*articles.values())) == total
     assert len(articles["test"]) == in_test
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real data are not on this machine")
+def test_bodies_are_the_ends_of_the_posts_and_in_the_same_splits() -> None:
+    """Two posts of train have no body; the digest that cuts off dev is that of whole posts."""
+    whole, cut = load_task("news20"), load_task("news20-body")
+    lost = {}
+    for split in ("train", "dev", "test"):
+        examples = load_dataset(whole, split=split, folder=REAL).examples
+        posts = {example.id: example.text for example in examples}
+        bodies = load_dataset(cut, split=split, folder=REAL).examples
+        assert all(posts[e.id].endswith(e.text) and posts[e.id] != e.text for e in bodies)
+        lost[split] = len(posts) - len(bodies)
+    assert lost == {"train": 2, "dev": 0, "test": 0}

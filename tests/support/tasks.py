@@ -37,6 +37,9 @@ def folder_rows(task: Task, stem: str) -> list[dict[str, Any]]:
             wanted, mark = task.folder.values[0], row.pop("rationale")[0]
             row["event_types"] = [wanted, "Binding"] if row["label"] else ["Binding"]
             row["triggers"] = [[0, 3, "Binding"], [*mark, wanted]]
+        if task.folder.text_from:
+            # A header that would be seen: made texts begin with "Row".
+            row |= {"text": f"From: x\n\n{text}", task.folder.text_from: 9}
         if stem in task.folder.derive:
             row.setdefault(task.folder.derive[stem].by, f"article {number // 4}")
         rows.append(row)

@@ -50,7 +50,8 @@ def _under_our_names(
             continue
         check_columns(wanted, place, theirs)
         columns = wanted.table.columns_of(theirs)
-        read = {column.partition(".")[0] for column in columns.values()}
+        named = (*columns.values(), wanted.table.text_from)
+        read = {column.partition(".")[0] for column in named}
         others = {key: value for key, value in theirs.items() if key not in FIELDS | read}
         for row in our_rows(wanted, place, number, theirs):
             yield place, others | row
