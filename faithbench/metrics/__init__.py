@@ -3,11 +3,19 @@
 The room offers `metric`, the decorator that makes a metric of a function (`registry` explains it
 with an example); `find_metrics` and `METRICS`, by which metrics are asked for; and what metrics
 are given: `WordScores` and `ExplainedTexts`. The families are files: `faithfulness`, `stability`,
-`plausibility` and `cost`; `released` has the variants of published code, `fresh` the score of
-classifiers trained on rationales.
+`plausibility` and `cost`; `influence` has the measures of the paper on sparse attention, `released`
+the variants of published code, `fresh` the score of classifiers trained on rationales.
 """
 
-from faithbench.metrics import cost, faithfulness, fresh, plausibility, released, stability
+from faithbench.metrics import (
+    cost,
+    faithfulness,
+    fresh,
+    influence,
+    plausibility,
+    released,
+    stability,
+)
 from faithbench.metrics.explained import ExplainedTexts
 from faithbench.metrics.registry import (
     FAMILIES,
@@ -32,5 +40,5 @@ __all__ = [
 
 # The order of the catalogue: records and leaderboards list metrics by it.
 register(cost.COSTS)
-for _family in (faithfulness, plausibility, released, stability, fresh):
+for _family in (faithfulness, influence, plausibility, released, stability, fresh):
     register(metrics_in(_family))

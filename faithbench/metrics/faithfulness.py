@@ -215,12 +215,20 @@ def kendall(first: Floats, second: Floats) -> float | None:
 @metric("fi_entropy", family="faithfulness", higher_is_better=None, bounds=(0, 1))
 def fi_entropy(case: Case, outputs: Outputs) -> float | None:
     """How spread the importance is: entropy of |score| / sum, divided by ln n; a description."""
-    total = float(abs(case.scores).sum())
-    if case.n < 2 or total == 0:
+    return normalised_entropy(case.scores)
+
+
+def normalised_entropy(scores: Floats) -> float | None:
+    """Return the entropy of |score| / sum divided by ln n: 1 if all are equal, 0 for one alone.
+
+    None for fewer than two scores, and where all are 0.
+    """
+    total = float(abs(scores).sum())
+    if len(scores) < 2 or total == 0:
         return None
-    shares = abs(case.scores) / total
+    shares = abs(scores) / total
     shares = shares[shares > 0]
-    return float(-(shares * np.log(shares)).sum() / math.log(case.n))
+    return float(-(shares * np.log(shares)).sum() / math.log(len(scores)))
 
 
 @metric(

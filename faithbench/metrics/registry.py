@@ -34,12 +34,14 @@ function is given, and what it returns; None is a value that is not defined.
   Returns a number. The run maps it over examples and seeds.
 - `table`: `(table)`, the `ExplainedTexts` of all examples, with their neighbours. Returns a list
   with a number for each example.
+- `influence`: `(weights, influence)`, the sizes of one example's scores, and the `Influence` of its
+  words and of the model's inner representations. Returns a number. For classifiers.
 - `measure`: taken by the run itself, of the explainer at work or of the model. What the function
   is given is an agreement with `faithbench.run`, so that no plugin can bring one.
 - `trained`: of classifiers that a command of its own trains, `faithbench fresh`; no plugin can
   bring one either.
 
-`Metric` and its five children list the facts. An installed package names its metrics as entry
+`Metric` and its six children list the facts. An installed package names its metrics as entry
 points, under the name that the decorator gives them too:
 
     [project.entry-points."faithbench.metrics"]
@@ -57,7 +59,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, Required, TypedDict, TypeVar, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, TypeVar, Unpack, get_args
 
 import numpy as np
 
@@ -71,9 +73,12 @@ from faithbench.core.plugins import (
     plugin_of_file,
 )
 from faithbench.core.text import readable
-from faithbench.core.types import Bools, Case, Outputs
+from faithbench.core.types import Bools, Case, Floats, Outputs
 from faithbench.metrics.explained import ExplainedTexts, Unit
 from faithbench.metrics.word_scores import WordScores
+
+if TYPE_CHECKING:  # whose file defines metrics, and so imports this one
+    from faithbench.metrics.influence import Influence
 
 GROUP = "faithbench.metrics"
 """The entry-point group in which installed packages name their metrics."""
@@ -81,7 +86,7 @@ GROUP = "faithbench.metrics"
 Family = Literal["faithfulness", "stability", "plausibility", "speed"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 Need = Literal["answers", "rationale", "sentences", "seeds"]
-Kind = Literal["case", "word", "table", "measure", "trained"]
+Kind = Literal["case", "word", "table", "influence", "measure", "trained"]
 Aspect = Literal["comprehensiveness", "sufficiency", "sign"]
 """What faithfulness metrics ask: does it fall without the best tokens, does it stay with them
 alone, and do tokens against the prediction speak against it?"""
@@ -253,6 +258,18 @@ class TableMetric(Metric):
 
 
 @dataclass(frozen=True, kw_only=True)
+class InfluenceMetric(Metric):
+    """A metric that compares one example's scores with what moves the model, also inside."""
+
+    score: Callable[[Floats, Influence], float | None]
+
+    def value(self, scores: Floats, influence: Influence) -> float | None:
+        """Score an example, refusing a value outside the metric's range."""
+        with self.naming_failures():
+            return self.checked(self.score(np.abs(scores), influence))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Measure(Metric):
     """A number that the run itself takes, of the explainer at work or of the model.
 
@@ -323,6 +340,7 @@ _KINDS: dict[Kind, type[Metric]] = {
     "case": CaseMetric,
     "word": WordMetric,
     "table": TableMetric,
+    "influence": InfluenceMetric,
     "measure": Measure,
     "trained": Trained,
 }
@@ -435,7 +453,7 @@ def metric_of(plugin: Plugin) -> Metric:
         )
         raise FaithbenchError(
             f"metric {plugin.name!r} of {plugin.origin} is a {noun}, which only {taker} itself "
-            "takes; make it a case, word or table metric"
+            "takes; make it a case, word, table or influence metric"
         )
     return made
 
@@ -498,6 +516,11 @@ def _named(
 def case_metrics(metrics: Iterable[Metric]) -> tuple[CaseMetric, ...]:
     """Return those that ask the model about erased inputs, one example at a time."""
     return tuple(m for m in metrics if isinstance(m, CaseMetric))
+
+
+def influence_metrics(metrics: Iterable[Metric]) -> tuple[InfluenceMetric, ...]:
+    """Return those that compare scores with what moves the model, also inside."""
+    return tuple(m for m in metrics if isinstance(m, InfluenceMetric))
 
 
 def text_metrics(metrics: Iterable[Metric]) -> tuple[TextMetric, ...]:

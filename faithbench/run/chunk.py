@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, pairwise
 
@@ -13,7 +13,8 @@ import torch
 from faithbench.core.types import Attribution, Batch, Encoding
 from faithbench.data.kinds.kind import Prediction
 from faithbench.data.windows import fold, parts_of
-from faithbench.metrics.registry import case_metrics
+from faithbench.metrics.influence import Influence
+from faithbench.metrics.registry import case_metrics, influence_metrics
 from faithbench.models.encoding import collate
 from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
@@ -21,6 +22,7 @@ from faithbench.records.rows import ResultRow, row_of
 from faithbench.run.attribute import attribute, seed_of
 from faithbench.run.job import Cell, Job, probed_ids
 from faithbench.run.measures.aopc_bounds import aopc_bounds, bounds_key
+from faithbench.run.measures.influence import measure_influence
 from faithbench.run.measures.rationale_erasure import right_without_rationale, sensitivity
 from faithbench.run.score import Bounds, Scored, score
 
@@ -104,6 +106,7 @@ def compute_chunk(session: Session, job: Job, chunk: Chunk, tell: Tell) -> Chunk
     """
     engine, encodings = session.engine, chunk.encodings
     predicted = predictions(engine, encodings)
+    influences = _influences(session, job, encodings, predicted, tell)
     explained = _explain(session, job, encodings, predicted, tell)
     keys, bounds = _bounds(session, job, chunk, predicted, tell)
     tell("erasing tokens", 0)
@@ -118,7 +121,10 @@ def compute_chunk(session: Session, job: Job, chunk: Chunk, tell: Tell) -> Chunk
     without = right_without_rationale(job, engine, encodings)
     engine.forget()
     every = iter(scored)
-    groups = [_Scored(group, list(islice(every, len(encodings)))) for group in explained]
+    groups = [
+        _Scored(group, _with_influence(job, group, influences, list(islice(every, len(encodings)))))
+        for group in explained
+    ]
     rows = []
     for cell in job.cells:
         perturbing = partial(tell, f"perturbing {name_of(cell)}")
@@ -217,6 +223,43 @@ def batch_of(
             name = encoding.example.id
             seeds.append(seed_of(seed, f"{name}, window {number}" if number else name))
     return collate(job.model, parts, targets, seeds, seed)
+
+
+def _influences(
+    session: Session,
+    job: Job,
+    encodings: Sequence[Encoding],
+    predicted: Sequence[Prediction],
+    tell: Tell,
+) -> list[Influence]:
+    """Return what moves the model on each text, if a metric asks for it: one for all explainers."""
+    if not influence_metrics(job.metrics):
+        return []
+    found: list[Influence] = []
+    for part in batches_within(encodings, job.budget):
+        tell("measuring influence", part.start)
+        found += measure_influence(session, encodings[part], predicted[part])
+    return found
+
+
+def _with_influence(
+    job: Job, group: _Explained, influences: Sequence[Influence], scored: Sequence[Scored]
+) -> list[Scored]:
+    """Add the metrics that compare scores with influence to the values of an explainer's texts."""
+    if not influences:
+        return list(scored)
+    triples = zip(scored, group.attributions, influences, strict=True)
+    return [
+        replace(
+            one,
+            values=one.values
+            | {
+                metric.name: metric.value(attribution.scores, influence)
+                for metric in influence_metrics(job.metrics)
+            },
+        )
+        for one, attribution, influence in triples
+    ]
 
 
 def _bounds(

@@ -62,7 +62,7 @@ def described() -> dict[str, list[object]]:
         low, high = ("-inf", "inf") if span == "any" else span.split("..")
         direction = {"up": True, "down": False, "-": None}[better]
         rows[name.strip("`")] = [
-            family, direction, int(version), request == "on request", low, high
+            family, direction, int(version), request.startswith("on request"), low, high
         ]  # fmt: skip
     return rows
 

@@ -17,6 +17,7 @@ from faithbench.metrics.registry import (
     METRICS,
     CaseMetric,
     Facts,
+    InfluenceMetric,
     Measure,
     TableMetric,
     Trained,
@@ -123,11 +124,28 @@ def test_found_by_family_or_all() -> None:
     assert sorted(names("lodds,faithfulness")) == sorted(family)
 
 
+INFLUENCE = [
+    "tau_ceiling",
+    "tau_loo_share",
+    "tau_gradient",
+    "tau_gradient_share",
+    "top_gradient",
+    "support_auc",
+    "tau_inner_gradient",
+    "inside_inner_gradient",
+    "tau_inner_loo",
+    "inner_entropy",
+    "own_share",
+    "own_rank",
+]
+
+
 def test_what_runs_on_request_is_named() -> None:
-    """Bounds are dear, and released variants are for reproductions: neither is in `all`."""
+    """Bounds and influence are dear, released variants are for reproductions: all need a name."""
     requested = [name for name, found in METRICS.items() if found.opt_in]
     assert requested == [
         "naopc",
+        *INFLUENCE,
         "iou_f1:variant=eraser",
         "aopc:variant=mask-lrp",
         "lodds:variant=mask-lrp",
@@ -296,7 +314,7 @@ def test_a_metric_says_what_it_means() -> None:
 def test_every_fact_of_a_kind_can_be_given() -> None:
     """The typed keywords of the decorator are the fields of the kinds, and no others."""
     given = {"name", "summary", "score"}
-    kinds = (CaseMetric, WordMetric, TableMetric, Measure, Trained)
+    kinds = (CaseMetric, WordMetric, TableMetric, InfluenceMetric, Measure, Trained)
     assert {field.name for kind in kinds for field in fields(kind)} - given == set(
         Facts.__annotations__
     )
@@ -358,6 +376,7 @@ def test_facts_that_few_metrics_have() -> None:
     assert {name for name, value in tolerances.items() if value != 1e-4} == {
         "tau_loo",
         "tau_loo:variant=jain-wallace",
+        "tau_loo_share",
     }
     assert tolerances["tau_loo"] == 0.05
     once = [name for name, found in METRICS.items() if found.in_rows and not found.per_seed]

@@ -207,7 +207,7 @@ def test_a_plugin_cannot_bring_a_measure(tmp_path: Path) -> None:
     path.write_text(WORDS.replace('"best_word", kind="word"', '"best_word", kind="measure"'))
     assert message("near_words", path) == (
         "metric 'best_word' of file taken.py is a measure, which only the run itself takes; "
-        "make it a case, word or table metric"
+        "make it a case, word, table or influence metric"
     )
 
 

@@ -6,17 +6,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 
+from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import load_dataset
 from faithbench.explainers.selection import find_explainers
+from faithbench.metrics.faithfulness import kendall
+from faithbench.metrics.influence import Influence, on_state_values
 from faithbench.metrics.registry import find_metrics
 from faithbench.models.encoding import encode
+from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
 from faithbench.run.chunk import batches_within
 from faithbench.run.job import Cell, Job, is_stochastic
 from faithbench.run.loop import run
+from faithbench.run.measures.influence import measure_influence
 from tests.support.builders import make_task, put
 from tests.support.explainers import USUAL
 
@@ -155,3 +161,39 @@ def test_a_batch_without_memory_is_explained_in_halves(job: Job) -> None:
     assert same == rows
     with pytest.raises(torch.OutOfMemoryError):
         watched(replace(job, results=job.results / "never"), most=0)
+
+
+def test_influence_is_measured_once_and_compared_with_every_explainer(job: Job) -> None:
+    names = "tau_gradient,tau_inner_gradient,tau_inner_loo,own_share,aopc"
+    outcomes = run(replace(job, metrics=find_metrics(names)), quiet)
+    encodings = [encode(job.model, example) for example in job.data.examples]
+    with Session(job.model) as session:
+        found = measure_influence(session, encodings, predictions(session.engine, encodings))
+    by_id = {e.example.id: one for e, one in zip(encodings, found, strict=True)}
+    for outcome in outcomes:
+        for row in outcome.rows:
+            influence = by_id[row.id]
+            assert row.values["own_share"] == pytest.approx(own_share(influence), abs=1e-6)
+            seeds = [row.scores, *row.more_scores]
+            taus = [kendall(np.abs(scores), influence.input_gradient) for scores in seeds]
+            assert row.values["tau_gradient"] == pytest.approx(mean_of(taus), abs=1e-6)
+            assert row.values["tau_inner_loo"] is None  # a Transformer with blocks
+    random, attention = outcomes
+    assert all(len(row.by_seed["tau_gradient"]) == 3 for row in random.rows)
+    assert attention.record.metrics["tau_inner_gradient"].mean is not None
+
+
+def own_share(influence: Influence) -> float | None:
+    return on_state_values(influence)["own_share"]
+
+
+def mean_of(values: list[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return sum(there) / len(there) if there else None
+
+
+def test_influence_of_a_text_in_windows_is_refused(job: Job) -> None:
+    windows = replace(job, metrics=find_metrics("tau_gradient"), long="window")
+    long = replace(job.data, examples=(replace(job.data.examples[0], text="good film " * 60),))
+    with pytest.raises(FaithbenchError, match="choose --long truncate"):
+        run(replace(windows, data=long), quiet)

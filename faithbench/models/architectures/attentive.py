@@ -101,6 +101,20 @@ class AttentiveNetwork(PreTrainedModel):
         """Return the query's score of each h, before the projection [rows, tokens]."""
         raise NotImplementedError
 
+    def decide(self, states: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the logits of each row's h, and the attention [rows, 1, 1, tokens] to them.
+
+        An h that is not `there` is left out of the projection, so that its weight goes to others.
+        """
+        attention = project(self.config.projection, self.score(states), there)[:, None, None]
+        return self.classify(states, attention), attention
+
+    def classify(self, states: Tensor, attention: Tensor) -> Tensor:
+        """Return the logits of each row's h under an attention that is given."""
+        context = torch.matmul(attention, states[:, None])[:, 0, 0]
+        logits: Tensor = self.classifier(self.dropout(context))
+        return logits
+
     def get_input_embeddings(self) -> nn.Module:
         """Return the word embeddings."""
         return self.embeddings
@@ -130,10 +144,9 @@ class AttentiveNetwork(PreTrainedModel):
         real = words.new_ones(words.shape[:2]) if attention_mask is None else attention_mask
         there = real.bool()
         states = self.encode(self.dropout(words), there)
-        attention = project(self.config.projection, self.score(states), there)[:, None, None]
-        context = torch.matmul(attention, states[:, None])[:, 0, 0]
+        logits, attention = self.decide(states, there)
         return AttentiveOutput(
-            logits=self.classifier(self.dropout(context)),
+            logits=logits,
             hidden_states=(words, states) if output_hidden_states else None,
             attentions=(attention,) if output_attentions else None,
         )

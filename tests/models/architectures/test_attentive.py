@@ -139,3 +139,40 @@ def test_a_bad_projection_is_refused_with_its_configuration() -> None:
     with pytest.raises(FaithbenchError, match="'sparsegen:1' needs a lambda below 1"):
         BilstmConfig(projection="sparsegen:1")
     assert TransformerConfig(projection="sparsegen:.50").projection == "sparsegen:0.5"
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_h_decide_as_the_network_does(name: str, projection: str) -> None:
+    """From h on: logits and attention of a pass; an h that is left out is as one never there."""
+    net = network(name, projection)
+    ids = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 3, 0, 0]])
+    there = ids != 0
+    out = net(ids, there.long(), output_attentions=True, output_hidden_states=True)
+    states = out.hidden_states[1]
+    logits, attention = net.decide(states, there)
+    assert torch.equal(logits, out.logits) and torch.equal(attention, out.attentions[0])
+    kept = torch.tensor([0, 1, 3, 4])
+    without = there & (torch.arange(5) != 2)
+    less, shifted = net.decide(states, without)
+    alone, weights = net.decide(states[:1, kept], there[:1, kept])
+    torch.testing.assert_close(less[:1], alone, rtol=0, atol=1e-14)
+    torch.testing.assert_close(shifted[:1, ..., kept], weights, rtol=0, atol=1e-14)
+    assert shifted[0, 0, 0, 2] == 0 and shifted[0].sum().item() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_logits_under_an_attention_that_is_given(name: str) -> None:
+    """On one word they are those of its h; they are linear in attention, but for the bias."""
+    net = network(name)
+    ids = torch.tensor([[3, 4, 5], [6, 7, 8]])
+    out = net(ids, output_attentions=True, output_hidden_states=True)
+    states = out.hidden_states[1]
+    own = out.attentions[0]
+    torch.testing.assert_close(net.classify(states, own), out.logits, rtol=0, atol=1e-14)
+    corner = torch.eye(3, dtype=states.dtype)[[1, 2]][:, None, None]
+    picked = torch.stack([states[0, 1], states[1, 2]])
+    there = net.classify(states, corner)
+    torch.testing.assert_close(there, net.classifier(picked), rtol=0, atol=1e-14)
+    half = net.classify(states, (own + corner) / 2)
+    torch.testing.assert_close(half, (out.logits + there) / 2, rtol=0, atol=1e-13)
