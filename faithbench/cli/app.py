@@ -17,6 +17,7 @@ from faithbench.cli.leaderboard_views import show_power, show_ranking
 from faithbench.cli.lists import doctor, list_app, show_app
 from faithbench.cli.options import Commands
 from faithbench.cli.run import run
+from faithbench.cli.study import study_app
 from faithbench.cli.submission import submission_app
 from faithbench.cli.training.distil import distil
 from faithbench.cli.training.fresh import fresh
@@ -36,6 +37,7 @@ for command in (run, compare, compare_models, explain, train, distil, fresh, hea
     app.command()(command)
 for name, view in (("ranking", show_ranking), ("power", show_power)):
     leaderboard_app.command(name)(view)
+app.add_typer(study_app, name="study")
 app.add_typer(list_app, name="list")
 app.add_typer(show_app, name="show")
 app.add_typer(leaderboard_app, name="leaderboard")

@@ -80,6 +80,9 @@ _KEPT = {
     "run": _ROWS_KEPT,
     "leaderboard run": _ROWS_KEPT,
     "fresh": "finished examples and trainings are kept; the same command continues after them",
+    "study sparse-attention": (
+        "finished networks and records are kept; the same command continues after them"
+    ),
     "train": "the same command continues from the last checkpoint, if one was written",
     "submission regenerate": (
         "submissions measured so far keep their records; the same command continues with the others"

@@ -144,7 +144,10 @@ def _share(weights: Floats, influence: Floats) -> float | None:
 
 
 def _same_top(weights: Floats, influence: Floats) -> float | None:
-    return float(influence.argmax() == weights.argmax()) if len(weights) else None
+    """Return whether one word is the first of both; None where a side has no first."""
+    if len(weights) < 2 or np.ptp(weights) == 0 or np.ptp(influence) == 0:
+        return None
+    return float(influence.argmax() == weights.argmax())
 
 
 @metric(

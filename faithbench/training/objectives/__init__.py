@@ -34,6 +34,7 @@ from faithbench.training.objectives.protocol import (
     ForwardPass,
     Objective,
     captures_of,
+    folder_facts,
     is_auxiliary,
     weight_of,
 )
@@ -78,7 +79,8 @@ class SelectedObjective:
     def facts(self) -> dict[str, Any]:
         """Return what a card says of it."""
         package = {"package": self.package} if self.package else {}
-        return {"name": self.name, "settings": self.settings, **package}
+        settings = {**self.settings, **folder_facts(self.loss)}
+        return {"name": self.name, "settings": settings, **package}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
+
+from faithbench.core.files import cached_sha256
 
 if TYPE_CHECKING:
     import torch
@@ -90,6 +93,17 @@ class NeedsRationale(Protocol):
 
 
 @runtime_checkable
+class HasFolders(Protocol):
+    """Has `folder_settings`: its settings that name the folder of a model.
+
+    Cards keep the last part of them, and the digest of the weights there: where a folder lies on
+    somebody's machine does not belong in a file.
+    """
+
+    folder_settings: ClassVar[tuple[str, ...]]
+
+
+@runtime_checkable
 class Checking(Protocol):
     """Refuses a model or training set that it cannot serve, before the first step."""
 
@@ -136,6 +150,18 @@ def captures_of(loss: object) -> frozenset[Capture]:
 def needs_rationale(loss: object) -> bool:
     """Return whether a loss learns from rationales."""
     return isinstance(loss, NeedsRationale) and loss.needs_rationale
+
+
+def folder_facts(loss: object) -> dict[str, str]:
+    """Return what a card says of the folders that a loss reads: last part, and digest."""
+    facts = {}
+    for name in loss.folder_settings if isinstance(loss, HasFolders) else ():
+        setting: str = getattr(loss, name)
+        facts[name] = Path(setting).name
+        weights = Path(setting) / "model.safetensors"
+        if setting and weights.is_file():  # no folder is not the one we are in
+            facts[f"{name}_sha256"] = cached_sha256(weights)
+    return facts
 
 
 def prepared(loss: Objective, model: Model, training_set: TrainingSet) -> Objective:

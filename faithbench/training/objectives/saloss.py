@@ -12,11 +12,9 @@ import torch
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.types import Encoding
 from faithbench.data.salience import TermStatistics, salience_of, textrank_released
-from faithbench.explainers.passes.capture import run_capture
-from faithbench.models.encoding import collate
 from faithbench.models.model import Model
-from faithbench.training.forward import forward
-from faithbench.training.items import TrainingBatch, TrainingItem, TrainingSet, collate_items
+from faithbench.training.attention_row import AttentionRow
+from faithbench.training.items import TrainingBatch, TrainingSet
 from faithbench.training.objectives import objective
 from faithbench.training.objectives.protocol import Capture, ForwardPass, Objective
 
@@ -72,8 +70,8 @@ class SaLoss:
             else salience_of(self.salience, tokens, statistics)
             for key, tokens in zip(encodings, texts, strict=True)
         }
-        reads_last = _reads_last(model, training_set.items[0])
-        return _Prepared(self.weight, released, salience, reads_last)
+        row = AttentionRow.of(model, training_set.items[0])
+        return _Prepared(self.weight, released, salience, row)
 
     def __call__(self, batch: TrainingBatch, forward: ForwardPass) -> torch.Tensor:
         """Refuse: salience is computed once, by `prepare`."""
@@ -87,18 +85,18 @@ class _Prepared:
     weight: float
     released: bool
     salience: Mapping[int, np.ndarray[tuple[int], np.dtype[np.float64]]]
-    reads_last: bool
+    row: AttentionRow
 
     def __call__(self, batch: TrainingBatch, forward: ForwardPass) -> torch.Tensor:
         """Return the weighted divergence of a batch."""
-        attention = _read_row(forward.attentions[-1].mean(dim=1), batch.attention, self.reads_last)
+        attention = self.row.read(forward.attentions, batch.attention)
         content = torch.zeros_like(batch.attention, dtype=torch.bool)
         salience = torch.zeros_like(attention)
-        for row, item in enumerate(batch.items):
+        for index, item in enumerate(batch.items):
             positions = torch.from_numpy(content_tokens(item.encoding)).to(batch.ids.device)
-            content[row, positions] = True
+            content[index, positions] = True
             values = torch.from_numpy(self.salience[id(item.encoding)])
-            salience[row, positions] = values.to(salience)
+            salience[index, positions] = values.to(salience)
         if self.released:
             return self.weight * released_divergence(attention, salience, batch.attention == 1)
         return self.weight * divergence(attention, salience, content).mean()
@@ -134,23 +132,3 @@ def content_tokens(encoding: Encoding) -> np.ndarray[tuple[int], np.dtype[np.int
 def _tokens(model: Model, encoding: Encoding) -> list[str]:
     ids = encoding.ids[content_tokens(encoding)].tolist()
     return list(model.tokenizer.convert_ids_to_tokens(ids))
-
-
-def _reads_last(model: Model, item: TrainingItem) -> bool:
-    """Return whether the classifier reads the last token of a text, as GPT-2's does."""
-    forward(model, collate_items(model, [item], None), SaLoss.captures)  # refuses no attention
-    training = model.network.training
-    model.network.eval()
-    seen = run_capture(model.network, collate(model, [item.encoding], [0], [0]))
-    model.network.train(training)
-    # The row of one query is the first and the last, however long the text.
-    one_query = getattr(model.network.config, "has_one_query", False)
-    return not one_query and int(seen.position[0]) == len(item.encoding.ids) - 1
-
-
-def _read_row(attention: torch.Tensor, real: torch.Tensor, reads_last: bool) -> torch.Tensor:
-    """Return the attention of the first, or of each row's last real token."""
-    if not reads_last:
-        return attention[:, 0]
-    last = real.sum(dim=1) - 1
-    return attention[torch.arange(len(attention), device=attention.device), last]

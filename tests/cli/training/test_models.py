@@ -84,6 +84,11 @@ def test_a_network_with_sparse_attention(folder: Path, capsys: Any, monkeypatch:
     ("words", "said"),
     [
         (("--arch", "bilstm", "--projection", "sparsegen:1"), "needs a lambda below 1"),
+        (("--arch", "bilstm", "--projection", "sparsegen:1.5"), "needs a lambda below 1"),
+        (
+            ("--arch", "transformer", "--projection", "sparsmax"),
+            "no projection named 'sparsmax'; did you mean 'sparsemax'",
+        ),
         (("--projection", "sparsemax"), "give --arch bilstm or transformer"),
     ],
 )
