@@ -39,5 +39,6 @@ def test_a_folder_is_a_model_like_any_other(name: str, tmp_path: Path) -> None:
     encoding = encode(read, Example("a", "not a very good film", 1))
     row = (encoding.ids, encoding.types)
     expected = Engine(made).log_probabilities([row])
-    assert (Engine(read).log_probabilities([row]) == expected).all()
+    # Weights at another address take another path through float32 kernels on some CPUs.
+    assert Engine(read).log_probabilities([row]) == pytest.approx(expected, abs=1e-6)
     assert len(read.weights_sha256) == 64 and read.max_tokens == 64
