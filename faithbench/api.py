@@ -203,7 +203,8 @@ def evaluate(
     The options are those of the command. `task`, `model` and `data` may be values instead of
     names, and `explainers` may mix names and explainer objects. With `results`, records are
     written below that folder, and a stopped evaluation continues there when it is called again;
-    without, nothing is left on the disk. `progress` is called with what is being done, how much
+    without, nothing is left on the disk. An explainer that cannot serve the model is left out,
+    and the result's `left_out` says why. `progress` is called with what is being done, how much
     of it is done, and how much there is.
     """
     from faithbench.core.types import quiet
@@ -384,10 +385,11 @@ def _results_folder(asked: str | Path | None) -> Iterator[Path]:
 def _run(job: Job, jobs: int | None, results: str | Path | None, progress: Progress) -> Evaluation:
     from faithbench.run.backends import choose_backend
     from faithbench.run.evaluation import Evaluation
-    from faithbench.run.loop import run
+    from faithbench.run.loop import run_serving
 
-    outcomes = run(job, progress, choose_backend(jobs))
-    return Evaluation(job, tuple(outcomes), None if results is None else Path(results))
+    served = run_serving(job, progress, choose_backend(jobs))
+    folder = None if results is None else Path(results)
+    return Evaluation(job, served.outcomes, folder, served.left_out)
 
 
 def _by_id(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -91,7 +91,8 @@ def run(
 ) -> None:
     """Explain and score a task's examples, and write a record.
 
-    A run that was stopped continues where it was.
+    A run that was stopped continues where it was. An explainer that cannot serve the model is
+    left out, and named at the end.
     """
     from faithbench.cli.display import progress_on
 
@@ -130,6 +131,14 @@ def run(
     show_examples(console, evaluation.model, evaluation.data, outcomes[0])
     for outcome in outcomes:
         console.print(f"record: {outcome.path}", highlight=False, markup=False, soft_wrap=True)
+    for line in left_out_lines(evaluation.left_out):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def left_out_lines(left_out: Mapping[str, str]) -> Iterator[str]:
+    """Name the explainers that could not serve the model, a line each."""
+    for label, reason in left_out.items():
+        yield f"left out: {label} ({reason})"
 
 
 @dataclass(frozen=True)

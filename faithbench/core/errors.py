@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -32,6 +32,27 @@ class FaithbenchError(Exception):
     """
 
     kept: Kept | None = None
+
+
+class CannotServeError(FaithbenchError):
+    """An explainer cannot explain this model or these inputs, whatever else is asked of it.
+
+    It is raised before anything is explained: by an explainer's `check`, or by its first call. A
+    run of several explainers leaves this one out. A wrong setting is a plain FaithbenchError.
+    """
+
+
+class RefusedError(FaithbenchError):
+    """Explainers of a run that cannot serve its model: `reasons` says why, by their labels."""
+
+    def __init__(self, model: str, reasons: Mapping[str, str]) -> None:
+        self.model, self.reasons = model, dict(reasons)
+        if len(self.reasons) == 1:
+            ((label, reason),) = self.reasons.items()
+            super().__init__(f"explainer {label!r} cannot serve model {model!r}: {reason}")
+        else:
+            all_reasons = ", ".join(f"{label} ({why})" for label, why in self.reasons.items())
+            super().__init__(f"these explainers cannot serve model {model!r}: {all_reasons}")
 
 
 class Interrupted(KeyboardInterrupt):

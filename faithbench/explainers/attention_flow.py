@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import CannotServeError
 from faithbench.core.types import Batch, Encoding, Floats
 from faithbench.explainers.passes.capture import capture_square
 from faithbench.models.model import Model
@@ -37,7 +37,7 @@ class AttentionFlow:
 
     def _check_length(self, longest: int) -> None:
         if longest > self.max_tokens:
-            raise FaithbenchError(
+            raise CannotServeError(
                 f"attention flow was asked for an input of {longest} tokens and takes at most "
                 f"{self.max_tokens}; set max_tokens higher, or choose rollout"
             )

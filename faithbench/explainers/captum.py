@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.errors import CannotServeError, unknown
 from faithbench.core.types import Batch
 from faithbench.explainers.passes.capture import embedding_leaf
 from faithbench.explainers.passes.gradient_paths import baseline_embeddings, embed
@@ -60,11 +60,14 @@ class CaptumAdapter:
                     additional_forward_args=(ids, types, attention),
                     **options,
                 )
+            except torch.OutOfMemoryError:
+                raise  # a smaller batch may do
             except (AssertionError, AttributeError, RuntimeError, TypeError, ValueError) as error:
                 reason = " ".join(str(error).split())[:200]
-                raise FaithbenchError(
+                raise CannotServeError(
                     f"captum's {self.method} cannot explain model {session.model.name!r}: "
-                    f"{type(error).__name__}: {reason}"
+                    f"{type(error).__name__}: {reason}; "
+                    "choose another explainer"
                 ) from error
         scores = torch.zeros(batch.ids.shape[1], dtype=inputs.dtype, device=inputs.device)
         # Perturbation classes repeat a feature's score over its width; gradients add up over it.

@@ -9,7 +9,7 @@ from typing import ClassVar, get_args
 
 import torch
 
-from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.errors import CannotServeError, FaithbenchError, unknown
 from faithbench.core.types import Batch, Encoding
 from faithbench.explainers.students.card import (
     Form,
@@ -95,7 +95,7 @@ class L2e:
     def _found(self, model: Model) -> tuple[Path, StudentCard]:
         """Return the student's folder and card, if it explains this model."""
         if not model.kind.has_classes:
-            raise FaithbenchError(
+            raise CannotServeError(
                 f"l2e explains predicted classes, and model {model.name!r} is a "
                 f"{model.kind.model_noun}; choose another explainer"
             )
@@ -116,7 +116,7 @@ class L2e:
             return folder
         students = [] if folder is None else sorted(p.name for p in folder.parent.glob("*/"))
         known = f" (there are: {', '.join(students)})" if students else ""
-        raise FaithbenchError(
+        raise CannotServeError(
             f"model {model.name!r} comes with no student {name!r}{known}; make one: faithbench "
             f"distil --teacher {self.teacher} --form {self.form} --task <task> --model "
             f"{model.name}, and name its folder: l2e:student=FOLDER"

@@ -77,7 +77,7 @@ class ChecksInputs(Protocol):
     """Refuses inputs that it cannot explain, before any work is done."""
 
     def check(self, model: Model, encodings: Sequence[Encoding]) -> None:
-        """Raise FaithbenchError if one of the encodings cannot be explained."""
+        """Raise CannotServeError if the model, or one of the encodings, cannot be explained."""
         ...
 
 

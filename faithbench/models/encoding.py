@@ -14,6 +14,7 @@ from faithbench.core.types import Batch, Encoding, Evidence, Example, Ints, Long
 from faithbench.data.windows import cut_windows, row_of_choice
 from faithbench.data.words import word_spans, words_of_tokens
 from faithbench.models.model import Model
+from faithbench.models.traits import has_decoder, reads_segments
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -197,7 +198,16 @@ def _sides(piece: Any, reversed_pair: bool) -> np.ndarray[Any, Any]:
 
 
 def _check_readable(model: Model, encoding: Encoding) -> None:
-    """Refuse a text without a single token that the model knows."""
+    """Refuse a text without a single token that the model knows, or without the end it reads."""
+    config = model.network.config
+    # Classifiers with a decoder read the state of the last end token, which tokenizers put there.
+    reads_end = has_decoder(model.network) and model.kind.has_classes
+    if reads_end and config.eos_token_id not in encoding.ids:
+        raise FaithbenchError(
+            f"model {model.name!r} is a {config.model_type} classifier, which reads the end token "
+            f"(id {config.eos_token_id}), and its tokenizer adds none to a text; save the model "
+            "with a tokenizer that does"
+        )
     seen = encoding.ids[encoding.erasable]
     unknown = model.tokenizer.unk_token_id
     if len(seen) and not (unknown is not None and (seen == unknown).all()):
@@ -271,7 +281,7 @@ def inputs_of(
     one choice, and its output is the choice's own logit.
     """
     inputs = {"input_ids": ids, "attention_mask": attention}
-    if getattr(network.config, "type_vocab_size", 0) > 1:
+    if reads_segments(network):
         inputs["token_type_ids"] = types
     if type(network).__name__.endswith("MultipleChoice"):
         return {name: tensor[:, None] for name, tensor in inputs.items()}

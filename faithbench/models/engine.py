@@ -17,6 +17,7 @@ from faithbench.models.encoding import inputs_of, pad_rows
 from faithbench.models.fast_encoder import FastEncoder, fast_encoder
 from faithbench.models.meter import Meter
 from faithbench.models.model import Model
+from faithbench.models.traits import Group, row_groups
 
 BUDGET = 2048
 """Padded tokens per pass: enough to fill two cores, little enough to keep padding small."""
@@ -27,7 +28,8 @@ class Engine:
     """Computes class log-probabilities of rows, and caches them.
 
     Rows of all examples are sorted by length and packed into passes of at most `budget` padded
-    tokens, so that short texts fill the machine and long ones are not padded to each other.
+    tokens, so that short texts fill the machine and long ones are not padded to each other. Where
+    a network asks for it, a pass has rows of one length, or of as many end tokens.
     `asked` counts the rows of all calls, `distinct` those that were computed. The meter is
     charged for each distinct row of a call, cached ones included with their seconds, so that
     the cost of an explainer does not depend on the calls before it. The network must not change
@@ -41,6 +43,9 @@ class Engine:
     distinct: int = 0
     _known: dict[bytes, Floats] = field(default_factory=dict)
     _seconds: dict[bytes, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._group_of = row_groups(self.model.network)
 
     @cached_property
     def _fast(self) -> FastEncoder | None:
@@ -85,6 +90,13 @@ class Engine:
         self._seconds.clear()
 
     def _compute(self, rows: list[tuple[bytes, TokenRow]]) -> None:
+        groups: dict[Group, list[tuple[bytes, TokenRow]]] = {}
+        for key, row in rows:
+            groups.setdefault(self._group_of(row[0]), []).append((key, row))
+        for group in groups.values():
+            self._compute_group(group)
+
+    def _compute_group(self, rows: list[tuple[bytes, TokenRow]]) -> None:
         # Longest first: a device too small for the budget fails at the first pack, not the last.
         waiting = sorted(rows, key=lambda item: (-len(item[1][0]), item[0]))
         while waiting:

@@ -120,6 +120,8 @@ def longest_input(config: Any, tokenizer: Any, usual: int | None = None) -> int:
     """
     longest = int(tokenizer.model_max_length)
     positions = getattr(config, "max_position_embeddings", usual)
+    if positions is not None and positions < 0:  # XLNet counts distances, and has no longest one
+        positions = usual
     if positions is None:
         return longest
     # RoBERTa and its kin count positions from padding_idx + 1, so two of them are never used.

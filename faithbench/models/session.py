@@ -17,6 +17,7 @@ from faithbench.core.types import Batch
 from faithbench.models.engine import BUDGET, Engine
 from faithbench.models.meter import Meter
 from faithbench.models.model import Model
+from faithbench.models.traits import Group, row_groups
 
 Value = TypeVar("Value")
 
@@ -27,6 +28,14 @@ class _Pass:
 
     value: Any
     seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Company:
+    """Rows of a batch that may share a pass, by their numbers, and the batch that they make."""
+
+    rows: tuple[int, ...]
+    batch: Batch
 
 
 class Session:
@@ -42,6 +51,7 @@ class Session:
         # Keys hold the batch itself, not its id: the id of a freed batch is soon another's.
         self._passes: dict[tuple[Batch, str], _Pass] = {}
         self._per_output: dict[Batch, tuple[Batch, ...]] = {}
+        self._companies: dict[Batch, tuple[Company, ...]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -95,10 +105,20 @@ class Session:
             )
         return self._per_output[batch]
 
+    def companies(self, batch: Batch) -> tuple[Company, ...]:
+        """Split a batch into parts that may share a pass; the same objects every time.
+
+        Most networks take any batch as it is. The parts have no more padding than they need.
+        """
+        if batch not in self._companies:
+            self._companies[batch] = _companies(self.model, batch)
+        return self._companies[batch]
+
     def drop_passes(self) -> None:
         """Free the shared passes, which hold gradients of whole batches."""
         self._passes.clear()
         self._per_output.clear()
+        self._companies.clear()
 
     def clear(self) -> None:
         """Drop the shared passes and the remembered rows; the next call starts from scratch."""
@@ -109,3 +129,28 @@ class Session:
         """Wait for the device: CUDA calls return before their work is done, and clocks lie."""
         if self.model.device.type == "cuda":
             torch.cuda.synchronize(self.model.device)
+
+
+def _companies(model: Model, batch: Batch) -> tuple[Company, ...]:
+    group_of = row_groups(model.network)
+    groups: dict[Group, list[int]] = {}
+    for row, encoding in enumerate(batch.encodings):
+        groups.setdefault(group_of(encoding.ids), []).append(row)
+    if len(groups) == 1:
+        return (Company(tuple(range(len(batch.encodings))), batch),)
+    return tuple(Company(tuple(rows), _part(batch, rows)) for rows in groups.values())
+
+
+def _part(batch: Batch, rows: list[int]) -> Batch:
+    """Return some rows of a batch, as wide as the longest of them."""
+    width = max(len(batch.encodings[row].ids) for row in rows)
+    return replace(
+        batch,
+        encodings=tuple(batch.encodings[row] for row in rows),
+        ids=batch.ids[rows, :width],
+        types=batch.types[rows, :width],
+        attention=batch.attention[rows, :width],
+        erasable=batch.erasable[rows, :width],
+        targets=batch.targets[rows],
+        seeds=tuple(batch.seeds[row] for row in rows),
+    )

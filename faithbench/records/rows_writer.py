@@ -109,6 +109,13 @@ class RowsFile:
         self.close()
         return hashlib.sha256(data).hexdigest()
 
+    def drop_if_empty(self) -> None:
+        """Close both files, and remove them unless they hold a row."""
+        self.close()
+        if not self._done:
+            self._path.unlink(missing_ok=True)
+            times_path(self._path).unlink(missing_ok=True)
+
     def close(self) -> None:
         """Release the lock and both files; closing twice does no harm."""
         self._rows_file.close()

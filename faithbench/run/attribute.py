@@ -26,8 +26,33 @@ def seed_of(seed: int, example_id: str) -> int:
 
 def explain(session: Session, explainer: Explainer, batch: Batch) -> torch.Tensor:
     """Explain a batch's targets; the scores of an answer's start and end are added."""
+    companies = session.companies(batch)
+    if len(companies) == 1:
+        return _explain_together(session, explainer, batch)
+    parts = [_explain_together(session, explainer, company.batch) for company in companies]
+    scores = parts[0].new_zeros(batch.ids.shape)
+    for company, part in zip(companies, parts, strict=True):
+        if part.shape != company.batch.ids.shape:
+            return part  # callers refuse it, in their own words
+        scores[list(company.rows), : part.shape[1]] = part.detach()
+    return scores
+
+
+def _explain_together(session: Session, explainer: Explainer, batch: Batch) -> torch.Tensor:
     first, *rest = (explainer(session, part) for part in session.per_output(batch))
     return sum(rest, first)
+
+
+def _gaps(
+    session: Session, explainer: Explainer, batch: Batch, scores: torch.Tensor
+) -> list[float | None]:
+    """Return how far each example's scores miss their promised sum, in the order of the batch."""
+    gaps: dict[int, float | None] = {}
+    for company in session.companies(batch):
+        width = company.batch.ids.shape[1]
+        own = scores if company.batch is batch else scores[list(company.rows), :width]
+        gaps |= zip(company.rows, gaps_of(explainer, session, company.batch, own), strict=True)
+    return [gaps[row] for row in range(len(batch.encodings))]
 
 
 @contextmanager
@@ -64,7 +89,7 @@ def attribute(session: Session, selected: Selected, batch: Batch) -> list[Attrib
             f"shape {tuple(batch.ids.shape)}; it must give one score per token"
         )
     table = scores.detach().cpu().double().numpy()
-    gaps = gaps_of(selected.explainer, session, batch, scores)
+    gaps = _gaps(session, selected.explainer, batch, scores)
     attributions = []
     for row, encoding in enumerate(batch.encodings):
         evidence_scores = table[row, : len(encoding.ids)][encoding.erasable]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,12 +29,14 @@ class Evaluation(Shown):
     """Several explainers of one model on one data set, each with its record and its rows.
 
     `results` is the folder that the records were written to, or None if nothing was kept: the
-    paths of the outcomes are then gone.
+    paths of the outcomes are then gone. `left_out` says of explainers that could not serve the
+    model why, by their labels.
     """
 
     job: Job
     outcomes: tuple[Outcome, ...]
     results: Path | None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def data(self) -> Dataset:

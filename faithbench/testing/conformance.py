@@ -18,10 +18,11 @@ from faithbench.core.plugins import Plugin
 from faithbench.core.types import Batch, Example
 from faithbench.data.dataset import Dataset
 from faithbench.data.tasks import load_task
+from faithbench.explainers.passes.capture import embedding_leaf
 from faithbench.explainers.protocol import Explainer, needs_training, taught
 from faithbench.explainers.registry import plugins_of_file
 from faithbench.explainers.selection import explainer_class
-from faithbench.models.encoding import collate, encode
+from faithbench.models.encoding import collate, encode, inputs_of
 from faithbench.models.model import Model
 from faithbench.models.session import Session
 from faithbench.run.attribute import explain
@@ -204,10 +205,9 @@ def _state(model: Model) -> dict[str, Any]:
     """
     network = model.network
     probe = batch_of(model, [Example("probe", "the film is not good", 0)])
-    with torch.enable_grad():
-        embeddings = network.get_input_embeddings()(probe.ids).detach().requires_grad_()
-        logits = network(inputs_embeds=embeddings, attention_mask=probe.attention).logits
-        (gradient,) = torch.autograd.grad(logits.sum(), embeddings)
+    with torch.enable_grad(), embedding_leaf(network) as leaf:
+        logits = network(**inputs_of(network, probe.ids, probe.types, probe.attention)).logits
+        (gradient,) = torch.autograd.grad(logits.sum(), leaf[0])
     modules = list(network.modules())
     return {
         "parameters": [p.detach().clone() for p in network.parameters()],

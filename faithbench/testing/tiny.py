@@ -19,6 +19,9 @@ ARCHITECTURES = ("bert", "roberta", "distilbert", "electra", "albert", "gpt2")
 WITHOUT_BLOCKS = ("cnn", "bilstm", "transformer")
 """Architectures that only classify, and without square attention: many explainers refuse them."""
 
+PARTLY_SERVED = ("xlnet", "t5", "bart", "longformer", "fnet")
+"""Architectures that only classify, and whose attention no explainer reads: many refuse them."""
+
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 WORDS = ("good", "bad", "film", "the", "a", "plot", "is", "not", "very", "great", "dull", "and")
 PIECES = ("##ly", "##s", "##ing", ".", ",", "'")
@@ -67,8 +70,9 @@ def tiny_model(
     """
     import transformers
 
-    if architecture not in (*ARCHITECTURES, *WITHOUT_BLOCKS):
-        raise unknown("architecture", architecture, (*ARCHITECTURES, *WITHOUT_BLOCKS))
+    known = (*ARCHITECTURES, *WITHOUT_BLOCKS, *PARTLY_SERVED)
+    if architecture not in known:
+        raise unknown("architecture", architecture, known)
     register_architectures()
     tokenizer = tiny_tokenizer()
     task = "QuestionAnswering" if qa else "MultipleChoice" if choices else "SequenceClassification"
@@ -111,16 +115,44 @@ def _config(architecture: str, classes: int, vocabulary: int, projection: str) -
         return transformers.AutoConfig.for_model(
             architecture, **common, **widths, hidden_size=16, max_position_embeddings=64
         )
+    if architecture in ("t5", "bart"):
+        return _with_decoder(architecture, common)
+    if architecture == "xlnet":
+        return transformers.XLNetConfig(**common, d_model=32, n_layer=2, n_head=4, d_inner=48)
     if architecture == "distilbert":
         return transformers.DistilBertConfig(
             **common, dim=32, n_layers=2, n_heads=4, hidden_dim=48, max_position_embeddings=70
         )
     if architecture in ("electra", "albert"):
         encoder["embedding_size"] = 16
+    if architecture == "longformer":
+        encoder["attention_window"] = 8
+        encoder["max_position_embeddings"] = 82  # whole windows, behind those that padding takes
     configs: dict[str, Any] = {
         "bert": transformers.BertConfig,
         "roberta": transformers.RobertaConfig,
         "electra": transformers.ElectraConfig,
         "albert": transformers.AlbertConfig,
+        "longformer": transformers.LongformerConfig,
+        "fnet": transformers.FNetConfig,
     }
     return configs[architecture](**encoder)
+
+
+def _with_decoder(architecture: str, common: dict[str, Any]) -> Any:
+    """Return sizes of an encoder and a decoder; texts end with the tokenizer's [SEP]."""
+    import transformers
+
+    ends: dict[str, Any] = {"eos_token_id": 3, "decoder_start_token_id": 2}
+    if architecture == "t5":
+        return transformers.T5Config(
+            **common, **ends, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4
+        )
+    sides: dict[str, Any] = {
+        f"{side}_{size}": number
+        for side in ("encoder", "decoder")
+        for size, number in {"layers": 2, "attention_heads": 4, "ffn_dim": 48}.items()
+    }
+    return transformers.BartConfig(
+        **common, **ends, **sides, d_model=32, max_position_embeddings=70, bos_token_id=2
+    )

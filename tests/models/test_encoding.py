@@ -260,3 +260,12 @@ def unigram_tokenizer() -> Any:
 def words(count: int) -> str:
     """Return so many words of one token each."""
     return " ".join(f"w{i % 60}" for i in range(count))
+
+
+def test_a_classifier_with_a_decoder_needs_the_end_that_it_reads() -> None:
+    """It would read the state of another token, or fail without a word."""
+    model = tiny.tiny_model("bart", 2)
+    assert encode(model, Example("e", "good film", 0)).ids[-1] == model.network.config.eos_token_id
+    model.network.config.eos_token_id = 1
+    with pytest.raises(FaithbenchError, match=r"reads the end token \(id 1\), and its tokenizer"):
+        encode(model, Example("e", "good film", 0))

@@ -15,6 +15,7 @@ from faithbench.core.types import TokenRow
 from faithbench.models.engine import Engine
 from faithbench.models.meter import Cost
 from faithbench.models.model import Model
+from faithbench.testing import tiny
 
 LENGTHS = [5, 3, 9, 5, 12, 4, 9, 2]
 
@@ -206,3 +207,14 @@ def watch(monkeypatch: pytest.MonkeyPatch, room: float = float("inf")) -> list[l
 
     monkeypatch.setattr(Engine, "_forward", watched)
     return packs
+
+
+@pytest.mark.parametrize("architecture", ["fnet", "xlnet", "bart"])
+def test_rows_that_share_no_pass_are_read_apart(architecture: str) -> None:
+    """Texts of all lengths, and one with two end tokens, have the values that each has alone."""
+    model = tiny.tiny_model(architecture, 3)
+    rows = [np.array(ids) for ids in ([2, 5, 3], [2, 5, 6, 7, 3], [2, 3, 6, 3], [2, 8, 3])]
+    tokens = [(ids, np.zeros_like(ids)) for ids in rows]
+    together = Engine(model).log_probabilities(tokens)
+    alone = np.concatenate([Engine(model).log_probabilities([row]) for row in tokens])
+    assert np.abs(together - alone).max() < 1e-9

@@ -78,3 +78,25 @@ def test_a_classifier_has_one(tiny_model, batch_of) -> None:
     session = Session(tiny_model())
     batch = batch_of(session.model, ["good"])
     assert session.per_output(batch) == (batch,)
+
+
+def test_rows_that_share_no_pass_are_companies_of_their_own(batch_of) -> None:
+    """FNet reads padding: rows of one length go together, and are no wider than they need."""
+    session = Session(build_tiny("fnet", 2))
+    batch = batch_of(session.model, ["good film", "the plot is dull", "not bad"])
+    pairs, alone = session.companies(batch)
+    assert (pairs.rows, alone.rows) == ((0, 2), (1,))
+    assert pairs.batch.ids.shape == (2, 4) and alone.batch.ids.shape == (1, 6)
+    assert pairs.batch.encodings == (batch.encodings[0], batch.encodings[2])
+    assert pairs.batch.targets.tolist() == batch.targets[[0, 2]].tolist()
+    assert pairs.batch.attention.all() and alone.batch.attention.all()
+    assert session.companies(batch)[0] is pairs, "passes are shared by the batch's identity"
+    session.drop_passes()
+    assert session.companies(batch)[0] is not pairs
+
+
+def test_most_networks_take_a_batch_as_it_is(tiny_model, batch_of) -> None:
+    session = Session(tiny_model())
+    batch = batch_of(session.model, ["good film", "the plot is dull"])
+    (company,) = session.companies(batch)
+    assert company.batch is batch and company.rows == (0, 1)

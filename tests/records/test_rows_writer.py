@@ -245,3 +245,13 @@ def test_folders_and_texts_that_cannot_be_written(path: Path) -> None:
         with pytest.raises(FaithbenchError, match="example 'e1': its id or a token is not valid"):
             file.append([(row(tokens=["\ud800", "b"]), 1.0)])
         assert file.done == {} and times_path(path).read_bytes() == b""
+
+
+def test_a_file_without_rows_can_be_dropped(path: Path) -> None:
+    with open_rows(path, KEY) as file:
+        file.drop_if_empty()
+    assert not path.exists() and not times_path(path).exists()
+    with open_rows(path, KEY) as file:
+        file.append([(row("e1"), 1.0)])
+        file.drop_if_empty()
+    assert read_rows(path) == (row("e1"),)

@@ -6,7 +6,13 @@ import pytest
 import torch
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.testing.tiny import ARCHITECTURES, WITHOUT_BLOCKS, tiny_model, tiny_tokenizer
+from faithbench.testing.tiny import (
+    ARCHITECTURES,
+    PARTLY_SERVED,
+    WITHOUT_BLOCKS,
+    tiny_model,
+    tiny_tokenizer,
+)
 
 
 def test_words_fall_into_pieces() -> None:
@@ -21,7 +27,7 @@ def test_words_fall_into_pieces() -> None:
     assert pair.sequence_ids() == [None, 0, 0, None, 1, 1, None]
 
 
-@pytest.mark.parametrize("architecture", (*ARCHITECTURES, *WITHOUT_BLOCKS))
+@pytest.mark.parametrize("architecture", (*ARCHITECTURES, *WITHOUT_BLOCKS, *PARTLY_SERVED))
 def test_the_same_arguments_give_the_same_weights(architecture: str) -> None:
     state = torch.random.get_rng_state()
     first, second = tiny_model(architecture, 3), tiny_model(architecture, 3)

@@ -18,9 +18,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import CannotServeError
 from faithbench.core.types import Batch
 from faithbench.models.encoding import inputs_of
+from faithbench.models.traits import has_decoder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -101,6 +102,8 @@ class Recording:
 
 def watch_blocks(network: PreTrainedModel, batch: Batch) -> Recording:
     """Watch one forward pass of a network with readable attention."""
+    if has_decoder(network):  # whose first blocks, an encoder's, are half of it
+        raise _no_blocks(network, "blocks in an encoder and in a decoder, not in one row")
     # A network that does not count its blocks has none that are watched.
     recorder = Recorder(int(getattr(network.config, "num_hidden_layers", 0)))
     # The only leaf is the last block's output, so that autograd records the classifier alone.
@@ -109,15 +112,22 @@ def watch_blocks(network: PreTrainedModel, batch: Batch) -> Recording:
     known = recorder.calls if recorder.leaf is not None else ()
     blocks = [_assemble(recorder.events, call) for call in known]
     if recorder.leaf is None or None in blocks:
-        raise FaithbenchError(
-            f"a {network.config.model_type} model has no blocks of attention, projection, residual "
-            "and layer norm that can be taken apart; choose a gradient or perturbation explainer"
+        raise _no_blocks(
+            network,
+            "no blocks of attention, projection, residual and layer norm that can be taken apart",
         )
     targets = out[batch.output].gather(1, batch.targets[:, None]).sum()
     (gradient,) = torch.autograd.grad(targets, recorder.leaf)
     # Only the token that the classifier reads has a gradient; all others have exactly 0.
     position = gradient.norm(dim=-1).argmax(dim=-1)
     return Recording(tuple(block for block in blocks if block is not None), position)
+
+
+def _no_blocks(network: PreTrainedModel, has: str) -> CannotServeError:
+    return CannotServeError(
+        f"a {network.config.model_type} model has {has}; choose a gradient or perturbation "
+        "explainer"
+    )
 
 
 class AttentionMode(TorchFunctionMode):

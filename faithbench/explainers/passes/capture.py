@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import CannotServeError
 from faithbench.core.types import Batch, Encoding
 from faithbench.models.encoding import inputs_of, pad_rows
 from faithbench.models.session import Session
+from faithbench.models.traits import has_decoder, is_tokens_first, reads_padding, word_tables
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -27,7 +28,8 @@ class Capture:
     `attentions` [examples, heads, queries, keys] and `hidden` [examples, tokens, width]
     are tuples over blocks; `hidden` starts with the embedding output. `position` is the
     token whose last state the classifier reads: [CLS], <s>, or GPT-2's last token; where no token
-    but one query attends, it is that query. Of a network without attention, the tuples are empty.
+    but one query attends, it is that query. Of a network whose attention cannot be read, the tuples
+    are empty, and `unread` says why.
     """
 
     logits: torch.Tensor
@@ -38,13 +40,14 @@ class Capture:
     attentions: tuple[torch.Tensor, ...]
     attention_gradients: tuple[torch.Tensor, ...]
     position: torch.Tensor
+    unread: str = ""
 
 
 def capture(session: Session, batch: Batch) -> Capture:
     """Return the pass of a batch with attention, shared by all explainers that read it."""
     seen = capture_gradients(session, batch)
     if not seen.attentions:
-        raise _no_attention(session.model.network)
+        raise _no_attention(session.model.network, seen.unread)
     return seen
 
 
@@ -70,13 +73,18 @@ def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
             output_attentions=True,
             output_hidden_states=True,
         )
-        hidden, attentions = readable(network, out) if _has_attention(out) else ((), ())
+    unread = _why_unread(network, out)
+    hidden, attentions = ((), ()) if unread else (tuple(out.hidden_states), tuple(out.attentions))
     with torch.enable_grad():
         logits: torch.Tensor = out[batch.output]
         targets = logits.gather(1, batch.targets[:, None])[:, 0]
         targets = against_others(network, batch.encodings, leaf[0], targets)
         wanted = (leaf[0], *hidden, *attentions)
-        gradients = torch.autograd.grad(targets.sum(), wanted)
+        gradients = torch.autograd.grad(targets.sum(), wanted, allow_unused=True)
+    if any(gradient is None for gradient in gradients[1:]):
+        # XLNet hands out rearranged copies, of which its output knows nothing.
+        unread = "hands out copies of its attention matrices, which have no gradient"
+        hidden, attentions, gradients = (), (), gradients[:1]
     blocks = len(hidden)  # so gradients[blocks] is that of the last state, or of the embeddings
     return Capture(
         logits=logits.detach(),
@@ -87,6 +95,7 @@ def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
         attentions=tuple(a.detach() for a in attentions),
         attention_gradients=gradients[1 + blocks :],
         position=read_position(gradients[blocks], gradients[1 + blocks :]),
+        unread=unread,
     )
 
 
@@ -118,6 +127,11 @@ def against_others(
     rivals = [(row, other) for row, encoding in enumerate(encodings) for other in encoding.others]
     if not rivals:
         return logits
+    if reads_padding(network):
+        raise CannotServeError(
+            f"a {network.config.model_type} model reads padding, so that choices of different "
+            "lengths cannot be told apart by their gradients; choose a perturbation explainer"
+        )
     device = embeddings.device
     owners = torch.tensor([row for row, _ in rivals], device=device)
     arrays = pad_rows([(e.ids, e.types) for _, e in rivals], int(network.config.pad_token_id or 0))
@@ -149,32 +163,43 @@ def readable(
     network: PreTrainedModel, out: Any
 ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
     """Return the hidden states and attention matrices of a pass, or say why there are none."""
-    if not _has_attention(out):
-        raise _no_attention(network)
+    if unread := _why_unread(network, out):
+        raise _no_attention(network, unread)
     return tuple(out.hidden_states), tuple(out.attentions)
 
 
 def check_square(network: PreTrainedModel, attentions: Sequence[torch.Tensor] | None) -> None:
     """Refuse a network without attention of every token to every token, given that of a pass."""
     if not attentions:
-        raise _no_attention(network)
+        raise _no_attention(network, _NONE)
     # By its shape alone, the one query of a text of one token would pass.
     one_query = getattr(network.config, "has_one_query", False)
     if one_query or any(attention.shape[2] != attention.shape[3] for attention in attentions):
-        raise FaithbenchError(
+        raise CannotServeError(
             f"a {network.config.model_type} model has no square attention, of every token to "
             "every token; choose attention, a gradient or a perturbation explainer"
         )
 
 
-def _has_attention(out: Any) -> bool:
-    return bool(out.attentions) and all(a is not None for a in out.attentions)
+_NONE = "gives no attention matrices"
 
 
-def _no_attention(network: PreTrainedModel) -> FaithbenchError:
-    return FaithbenchError(
-        f"a {network.config.model_type} model gives no attention matrices; "
-        "choose a gradient or perturbation explainer"
+def _why_unread(network: PreTrainedModel, out: Any) -> str:
+    """Return why the attention of a pass cannot be read; empty if it can."""
+    if has_decoder(network):
+        return "attends in an encoder and in a decoder, not in one row of blocks"
+    attentions = getattr(out, "attentions", None)
+    if not attentions or any(attention is None for attention in attentions):
+        return _NONE
+    # By their shape alone, windows as wide as a text would pass.
+    if hasattr(network.config, "attention_window"):
+        return "attends within windows, not to every token"
+    return ""
+
+
+def _no_attention(network: PreTrainedModel, why: str) -> CannotServeError:
+    return CannotServeError(
+        f"a {network.config.model_type} model {why}; choose a gradient or perturbation explainer"
     )
 
 
@@ -185,19 +210,53 @@ def embedding_leaf(
     """Make the word embeddings, or `value` in their place, the leaf of gradients while inside.
 
     Token ids are still passed to the network: GPT-2 needs them to find the last token.
-    Without `cut`, they stay part of the graph they come from, if there is one.
+    Without `cut`, they stay part of the graph they come from, if there is one. A decoder that
+    reads the text once more reads the same embeddings, so that a gradient counts both readings.
     """
     leaf: list[torch.Tensor] = []
+    lengths: list[int] = []
+    tables = _tables(network)
+    swapped = is_tokens_first(network)
+
+    def begin(_module: torch.nn.Module, _args: Any, inputs: Any) -> None:
+        lengths.append(int(inputs["input_ids"].shape[-1]))
 
     def place(_module: torch.nn.Module, _args: Any, output: torch.Tensor) -> torch.Tensor:
-        embeddings = output if value is None else value
+        if len(tables) > 1 and len(leaf) == len(lengths):
+            # The second lookup of a pass: a decoder reads the text behind a token that begins it,
+            # without its last token.
+            return torch.cat([output[:, :1], leaf[-1][:, :-1]], dim=1)
+        output = output.transpose(0, 1) if swapped else output
+        # Longformer lengthens a text to whole windows before it looks up words.
+        length = lengths[-1] if lengths else output.shape[1]
+        embeddings = output[:, :length] if value is None else value
         # What no weight is trained for has no graph to stay in, and begins one.
         fixed = cut or not embeddings.requires_grad
         leaf.append(embeddings.detach().requires_grad_() if fixed else embeddings)
-        return leaf[-1]
+        whole = leaf[-1]
+        if length < output.shape[1]:
+            whole = torch.cat([whole, output[:, length:]], dim=1)
+        return whole.transpose(0, 1) if swapped else whole
 
-    handle = network.get_input_embeddings().register_forward_hook(place)
+    # An encoder and a decoder may share the module itself, or only its weights.
+    handles = [
+        network.register_forward_pre_hook(begin, with_kwargs=True),
+        *(table.register_forward_hook(place) for table in dict.fromkeys(tables)),
+    ]
     try:
         yield leaf
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()
+
+
+def _tables(network: PreTrainedModel) -> tuple[torch.nn.Module, ...]:
+    """Return the modules that look up words; refuse those that do it by different tables."""
+    tables = word_tables(network)
+    if any(table.weight is not tables[0].weight for table in tables):
+        raise CannotServeError(
+            f"a {network.config.model_type} model with one table of word embeddings for its "
+            "encoder and another for its decoder has no single gradient of a word; choose a "
+            "perturbation explainer"
+        )
+    return tables

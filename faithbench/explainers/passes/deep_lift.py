@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import CannotServeError
 from faithbench.core.types import Batch
 from faithbench.explainers.passes.capture import embedding_leaf
 from faithbench.explainers.passes.lrp_rules import apply
@@ -88,7 +88,7 @@ def run_deep_lift(
     difference = (logits - logits0).detach()
     gap = scores.sum(dim=1) - difference
     if not bool((gap.abs() <= TOLERANCE * (1 + difference.abs())).all()):
-        raise FaithbenchError(
+        raise CannotServeError(
             f"DeepLIFT contributions miss the difference of logits by {gap.abs().max():.1e}: this "
             f"{network.config.model_type} model does not treat every example on its own, or needs "
             "more digits; choose a gradient or perturbation explainer"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import CannotServeError, FaithbenchError
 from faithbench.core.files import cache_folder, file_sha256, replace_file
 from faithbench.core.schema import Closed
 
@@ -205,7 +205,7 @@ def find_heads(model: Model) -> HeadStatistics:
     """Load the statistics of a model: next to its weights, else from the user's cache."""
     facts = read_heads(_heads_path(model))
     if facts.weights_sha256 != model.weights_sha256:
-        raise FaithbenchError(
+        raise CannotServeError(
             f"head statistics {_heads_path(model).name} belong to other weights than model "
             f"{model.name!r}; run: faithbench heads --task <task> --model {model.name}"
         )
@@ -222,7 +222,7 @@ def _heads_path(model: Model) -> Path:
     for path in (*next_to_weights, cached_heads(model)):
         if path.is_file():
             return path
-    raise FaithbenchError(
+    raise CannotServeError(
         f"lrp-mask needs head statistics of model {model.name!r} and there are none; run: "
         f"faithbench heads --task <task> --model {model.name}, or use lrp-mask:mask=ones"
     )

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import CannotServeError
 from faithbench.core.types import Batch
 from faithbench.explainers.passes.capture import embedding_leaf, readable
 from faithbench.explainers.passes.lrp_rules import (
@@ -65,6 +65,11 @@ def run_relevance(
     # Seeding each example's target with 1 is the gradient of the sum of the targets.
     targets = out[batch.output].gather(1, batch.targets[:, None]).sum()
     gradients = torch.autograd.grad(targets, (*hidden, *attentions), allow_unused=True)
+    if gradients[0] is None:
+        raise CannotServeError(
+            f"a {network.config.model_type} model hands out copies of its states, which relevance "
+            "does not reach; choose a gradient or perturbation explainer"
+        )
     relevances = [
         torch.zeros_like(t) if r is None else r
         for t, r in zip((*hidden, *attentions), gradients, strict=True)
@@ -157,7 +162,7 @@ class LrpRules(RuleMode):
     def add(self, a: Any, b: Any, **options: Any) -> Tensor:
         """Split relevance between two terms; a constant term takes none."""
         if options:
-            raise FaithbenchError(f"no relevance rule for add with {', '.join(options)}")
+            raise self.missing(f"add with {', '.join(options)}")
         if on_path((a,)) and on_path((b,)):
             return _joined(a, b)
         moving, still = (a, b) if on_path((a,)) else (b, a)
@@ -166,17 +171,14 @@ class LrpRules(RuleMode):
     def scale(self, a: Any, b: Any, **_options: Any) -> Tensor:
         """Pass relevance through a constant factor."""
         if on_path((a,)) and on_path((b,)):
-            raise FaithbenchError(
-                "no relevance rule for the element-wise product of two activations; "
-                "choose a gradient or perturbation explainer"
-            )
+            raise self.missing("the element-wise product of two activations")
         moving, still = (a, b) if on_path((a,)) else (b, a)
         return apply(IdentityRule, moving, moving.detach() * still)
 
     def divide(self, a: Tensor, b: Any) -> Tensor:
         """Pass relevance through a constant divisor."""
         if on_path((b,)):
-            raise FaithbenchError("no relevance rule for a division by an activation")
+            raise self.missing("a division by an activation")
         return apply(IdentityRule, a, a.detach() / b)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.overrides import TorchFunctionMode, resolve_name
 
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import CannotServeError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -35,6 +35,7 @@ class RuleMode(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self._silent = 0
+        self._model_type = ""
 
     def __torch_function__(
         self,
@@ -73,16 +74,18 @@ class RuleMode(TorchFunctionMode):
         result: Tensor = func(*args, **kwargs)
         return result
 
-    def missing(self, what: Operation) -> FaithbenchError:
+    def missing(self, what: Operation | str) -> CannotServeError:
         """Return the error that names an operation without a rule."""
-        return FaithbenchError(
-            f"no {self.name} rule for {resolve_name(what) or what}; this explainer does not "
-            "support this architecture: choose a gradient or perturbation explainer"
+        name = what if isinstance(what, str) else resolve_name(what) or str(what)
+        return CannotServeError(
+            f"no {self.name} rule for {name}, which a {self._model_type} model computes; choose a "
+            "gradient or perturbation explainer"
         )
 
     @contextmanager
     def watch(self, network: PreTrainedModel) -> Iterator[None]:
         """Treat each activation module as one element-wise operation, however it is written."""
+        self._model_type = str(network.config.model_type)
         handles = []
         for module in network.modules():
             if type(module) in activation_classes():

@@ -113,7 +113,11 @@ def perturbed_words(
     # A deep copy that finds a parameter in its memo takes it as it is: all weights are shared.
     shared: dict[int, Any] = {id(p): p for p in model.network.parameters()}
     network = copy.deepcopy(model.network, shared)
-    _embedding(network).weight = torch.nn.Parameter(torch.cat(added), requires_grad=False)
+    longer = torch.nn.Parameter(torch.cat(added), requires_grad=False)
+    words_before = _embedding(network).weight
+    for module in network.modules():  # a decoder looks words up once more, in a module of its own
+        if isinstance(module, torch.nn.Embedding) and module.weight is words_before:
+            module.weight = longer
     tokenizer = _speller(model.tokenizer, np.concatenate(originals))
     # A new model has no twins yet: those of the old one have the old embeddings.
     return replace(model, network=network, tokenizer=tokenizer, _twins={}), ids

@@ -438,8 +438,8 @@ class Scaled(torch.nn.Module):
 @pytest.mark.parametrize(
     ("activation", "named"),
     [
-        (Sine(), r"no relevance rule for torch\.sin; .* gradient or perturbation explainer"),
-        (Exponential(), r"no relevance rule for torch\.Tensor\.exp; .*"),
+        (Sine(), r"no relevance rule for, torch\.sin; .* gradient or perturbation explainer"),
+        (Exponential(), r"no relevance rule for, torch\.Tensor\.exp; .*"),
         (Gate(), "no relevance rule for the element-wise product of two activations; .*"),
         (Quotient(), "no relevance rule for a division by an activation"),
         (Scaled(), "no relevance rule for add with alpha"),
