@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from faithbench.core.erasure import Operator
-from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.errors import CannotServeError, FaithbenchError, RefusedError, unknown
 from faithbench.core.files import reason
 from faithbench.core.schema import Count, Facts, describe_error
 from faithbench.core.types import Progress
@@ -31,7 +31,8 @@ class PlannedRun(Facts):
     """Explainers that run on a task together.
 
     `name` is unique in the plan; `metrics` are given as to `faithbench run`. A published record
-    keeps tokens and scores of at most `attributions` examples.
+    keeps tokens and scores of at most `attributions` examples. `model` is the folder of a model
+    that is not the task's own, and `made_by` the command that makes it.
     """
 
     name: str
@@ -42,6 +43,19 @@ class PlannedRun(Facts):
     operator: Operator = "mask"
     seeds: Positive = 3
     attributions: Count = 40
+    model: str = ""
+    made_by: str = ""
+
+    @model_validator(mode="after")
+    def _says_how_the_model_is_made(self) -> PlannedRun:
+        if self.model and not self.made_by:
+            raise ValueError(f"model {self.model!r} needs made_by, the command that makes it")
+        return self
+
+    @property
+    def model_is_missing(self) -> bool:
+        """Whether the run waits for a command that makes its model."""
+        return bool(self.model) and not Path(self.model).is_dir()
 
 
 class Plan(Facts):
@@ -91,6 +105,9 @@ def run_plan(
 
     for planned in plan.runs:
         if not only or planned.name in only:
+            if planned.model_is_missing:
+                say(f"{planned.name}: left out, there is no {planned.model}; {planned.made_by}")
+                continue
             folder = results / planned.name
             job = make_job(_request(planned, data, folder), progress)
             missing = _missing(job, folder, records)
@@ -98,10 +115,19 @@ def run_plan(
             if missing:
                 # Imports torch: only now, when there is a line that says what is being loaded.
                 from faithbench.run.backends import choose_backend
-                from faithbench.run.loop import run
+                from faithbench.run.loop import run_serving
 
-                run(replace(job, explainers=missing), progress, choose_backend(jobs))
-                publish_results(folder, records, planned.attributions)
+                wanted = replace(job, explainers=missing)
+                try:
+                    left_out = run_serving(wanted, progress, choose_backend(jobs)).left_out
+                except RefusedError as refused:
+                    if len(missing) == len(job.explainers):
+                        raise
+                    left_out = refused.reasons  # the others are published already
+                else:
+                    publish_results(folder, records, planned.attributions)
+                for label, why in left_out.items():
+                    say(f"{planned.name}: left out {label} ({why})")
 
 
 def _missing(job: Job, folder: Path, records: Path) -> tuple[Selected, ...]:
@@ -112,11 +138,15 @@ def _missing(job: Job, folder: Path, records: Path) -> tuple[Selected, ...]:
     from faithbench.run.job import Cell
 
     cells = [Cell(job, selected) for selected in job.explainers]
-    return tuple(
-        cell.selected
-        for cell in cells
-        if not (records / cell.folder.relative_to(folder) / f"{cell.stem}.json").is_file()
-    )
+
+    def is_published(cell: Cell) -> bool:
+        try:
+            name = f"{cell.stem}.json"
+        except CannotServeError:  # a file that its name depends on is missing: the run will say so
+            return False
+        return (records / cell.folder.relative_to(folder) / name).is_file()
+
+    return tuple(cell.selected for cell in cells if not is_published(cell))
 
 
 def _request(planned: PlannedRun, data: Path | None, results: Path) -> Request:
@@ -125,6 +155,7 @@ def _request(planned: PlannedRun, data: Path | None, results: Path) -> Request:
     return Request(
         explainer=",".join(planned.explainers),
         task=planned.task,
+        model=planned.model or None,
         data=data,
         limit=planned.limit,
         metrics=planned.metrics,

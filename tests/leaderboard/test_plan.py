@@ -14,6 +14,7 @@ from faithbench.explainers.selection import find_explainers
 from faithbench.leaderboard.plan import Plan, read_plan, run_plan
 from faithbench.metrics.registry import find_metrics
 from faithbench.records.store import stored_records
+from faithbench.testing.tiny import tiny_model
 from tests.support.paths import ROOT
 
 RUN = '[[runs]]\nname = "one"\ntask = "sst2"\nlimit = 6\nexplainers = ["random"]\n'
@@ -32,6 +33,7 @@ def written(folder: Path, text: str) -> Path:
         (RUN + "depth = 3\n", "runs.0.depth"),
         (RUN + RUN, "two runs named 'one'"),
         ("runs = [", "cannot read plan"),
+        (RUN + 'model = "models/net"\n', "needs made_by, the command that makes it"),
     ],
 )
 def test_a_wrong_plan_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -96,3 +98,24 @@ def test_a_plan_chooses_metrics(tmp_path: Path) -> None:
     run_all(plan, tmp_path)
     for stored in stored_records(tmp_path / "records", "sst2"):
         assert "aopc" in stored.record.metrics and "tau_loo" not in stored.record.metrics
+
+
+def test_a_run_waits_for_the_command_that_makes_its_model(tmp_path: Path) -> None:
+    """Who has the published records alone can still run the rest of the plan."""
+    made = 'model = "nowhere/net"\nmade_by = "faithbench train --arch bilstm"\n'
+    plan = read_plan(written(tmp_path, RUN + made + RUN.replace('"one"', '"two"')))
+    assert run_all(plan, tmp_path) == [
+        "one: left out, there is no nowhere/net; faithbench train --arch bilstm",
+        "two: 2 of 2 explainers to run",
+    ]
+
+
+def test_a_run_explains_the_model_of_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "net"
+    model = tiny_model("bilstm", 2)
+    model.network.save_pretrained(folder)
+    model.tokenizer.save_pretrained(folder)
+    made = f'model = "{folder}"\nmade_by = "faithbench train --arch bilstm"\n'
+    run_all(read_plan(written(tmp_path, RUN + made)), tmp_path)
+    records = stored_records(tmp_path / "records", "sst2")
+    assert {stored.record.model.name for stored in records} == {"net"}
