@@ -15,6 +15,7 @@ from faithbench.run.loop import run, run_serving
 from faithbench.run.request import Request, make_job
 from faithbench.testing.tiny import tiny_model
 from tests.support.commands import Call
+from tests.support.paths import ROOT
 
 WHY = "a bilstm model has no square attention, of every token to every token; choose attention"
 
@@ -92,8 +93,9 @@ def test_if_none_serves_each_is_named(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_settings_can_mend_still_ends_a_run(folder: Path, tmp_path: Path) -> None:
-    job = job_of(folder, "random,l2e:student=nowhere", tmp_path)
-    with pytest.raises(FaithbenchError) as caught:
+    of_another = ROOT / "faithbench/data/bundled/sst2" / "students" / "deep-shap-labelling"
+    job = job_of(folder, f"random,l2e:student={of_another}", tmp_path)
+    with pytest.raises(FaithbenchError, match="this student of deep-shap explains model") as caught:
         run_serving(job, quiet)
     assert not isinstance(caught.value, RefusedError)
 
