@@ -16,6 +16,7 @@ from faithbench.cli.leaderboard import leaderboard_app
 from faithbench.cli.leaderboard_views import show_power, show_ranking
 from faithbench.cli.lists import doctor, list_app, show_app
 from faithbench.cli.options import Commands
+from faithbench.cli.reproduce import reproduce
 from faithbench.cli.run import run
 from faithbench.cli.study import study_app
 from faithbench.cli.submission import submission_app
@@ -33,7 +34,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # panels leave 23 of 80 columns for the text, and load all of rich
 )
-for command in (run, compare, compare_models, explain, train, distil, fresh, heads, doctor):
+for command in (
+    run, compare, compare_models, explain, train, distil, fresh, heads, reproduce, doctor,
+):  # fmt: skip
     app.command()(command)
 for name, view in (("ranking", show_ranking), ("power", show_power)):
     leaderboard_app.command(name)(view)

@@ -14,6 +14,8 @@ from faithbench.explainers.passes.attn_lrp import run_attn_lrp
 from faithbench.explainers.passes.capture import capture_square
 from faithbench.explainers.passes.heads import (
     Groups,
+    corrupted_masks,
+    corruption,
     drawn_masks,
     find_heads,
     heads_sha256,
@@ -96,7 +98,8 @@ class LrpMask:
     renormalised so that it is conserved, weighted by the attention gradient and rolled
     out. `thresholds` is calibrated (the strictest that do not lower the AOPC of dev texts; on
     some models that is no mask) or paper (xi 0.1 and 0.8); `mask` is both, syntactic,
-    positional, random (as many heads as both, drawn for each example) or ones; `released`
+    positional, random (as many heads as both, drawn for each example), ones, or corrupted-30
+    (both, and 30% of the other heads, drawn for each example); `released`
     follows the published code instead: a 0/1 mask without renormalisation, unmasked
     relevance in the rollout, rows normalised. The relevance pass divides by small numbers, so
     it runs in float64 whatever the model's precision.
@@ -110,7 +113,7 @@ class LrpMask:
     @property
     def stochastic(self) -> bool:
         """Whether heads are drawn at random, for each example from its own seed."""
-        return self.mask == "random"
+        return self.mask == "random" or corruption(self.mask) is not None
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out relevance at the position the classifier reads."""
@@ -131,6 +134,9 @@ class LrpMask:
             return [[[1] * heads for _ in range(blocks)]]
         if self.mask == "random":
             return drawn_masks(find_heads(model), self.thresholds, batch.seeds)
+        percent = corruption(self.mask)
+        if percent is not None:
+            return corrupted_masks(find_heads(model), self.thresholds, percent, batch.seeds)
         return named_masks(find_heads(model), self.thresholds, self.mask)
 
     def assets(self, model: Model) -> dict[str, str]:

@@ -138,7 +138,8 @@ def named_masks(facts: HeadStatistics, thresholds: str, mask: str) -> Groups:
     chosen = _thresholds(facts, thresholds)
     if mask not in ("both", "syntactic", "positional"):
         raise FaithbenchError(
-            f"mask {mask!r} is not one of both, syntactic, positional, random, ones"
+            f"mask {mask!r} is not one of both, syntactic, positional, random, ones, "
+            "corrupted-<percent>"
         )
     if chosen is None:
         if mask != "both":
@@ -166,6 +167,43 @@ def drawn_masks(facts: HeadStatistics, thresholds: str, seeds: Sequence[int]) ->
         [[[int((b, h) in drawn) for h in range(len(row))] for b, row in enumerate(shape)]]
         for drawn in draws
     ]
+
+
+def corrupted_masks(
+    facts: HeadStatistics, thresholds: str, percent: int, seeds: Sequence[int]
+) -> list[Groups]:
+    """Switch on a share of the heads that the mask leaves out, drawn for each seed.
+
+    Song et al., Figure 4. They are a group of their own beside the syntactic and the positional
+    one; at 100 percent every head is in a group.
+    """
+    groups = named_masks(facts, thresholds, "both")
+    shape = facts.positions.share
+    heads = [(b, h) for b, row in enumerate(shape) for h in range(len(row))]
+    left_out = [(b, h) for b, h in heads if not any(group[b][h] for group in groups)]
+    count = round(len(left_out) * percent / 100)
+    if count == 0:
+        return [groups] * len(seeds)
+    draws = (set(random.Random(seed).sample(left_out, count)) for seed in seeds)
+    return [
+        [
+            *groups,
+            [[int((b, h) in drawn) for h in range(len(row))] for b, row in enumerate(shape)],
+        ]
+        for drawn in draws
+    ]
+
+
+def corruption(mask: str) -> int | None:
+    """Return the percentage of `corrupted-<percent>`; None for any other kind of mask."""
+    name, _, percent = mask.partition("-")
+    if name != "corrupted":
+        return None
+    if not percent.isdecimal() or int(percent) > 100:
+        raise FaithbenchError(
+            f"mask {mask!r} is not corrupted-<percent>, such as corrupted-30, of at most 100"
+        )
+    return int(percent)
 
 
 def masks_nothing(facts: HeadStatistics, thresholds: str) -> bool:

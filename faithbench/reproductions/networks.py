@@ -1,0 +1,138 @@
+"""The networks of a recipe: those that come with faithbench or from the hub, and trained ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import digest_of, slug
+from faithbench.core.types import Progress
+from faithbench.data.dataset import Dataset, load_dataset
+from faithbench.data.jsonl import sample_by_digest
+from faithbench.data.tasks import Task, load_task
+from faithbench.models.model import Model, load_model
+from faithbench.reproductions.recipe import ModelSpec
+from faithbench.reproductions.request import Clock, ReproduceRequest
+from faithbench.reproductions.values import Missing
+from faithbench.studies.sparse_attention.networks import train_once
+from faithbench.training.recipe import Recipe, Splits, load_splits, usual_metric
+
+TESTED = 1000
+"""Test texts that a model itself is scored on, at most."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """One network of a recipe: what `load_model` calls it, and what it is explained on."""
+
+    key: str
+    ref: str
+    task: Task
+    only: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Finds, trains and loads the networks of one request."""
+
+    request: ReproduceRequest
+    clock: Clock
+    progress: Progress
+
+    def of(self, key: str) -> tuple[Network, ...] | Missing:
+        """Return the networks of a model, one per seed, training those that are missing."""
+        spec = self.request.recipe.models[key]
+        if self.request.source == "hub":
+            if spec.hub is None:
+                return Missing("the paper's own model is not on the hub")
+            task = load_task(spec.hub.task or spec.task)
+            return (Network(key, spec.hub.name, task, spec.hub.only or spec.only, 0),)
+        if spec.bundled:
+            return (Network(key, spec.bundled, load_task(spec.task), spec.only, 0),)
+        if spec.train is None:
+            return Missing("only the hub has this model; --model hub")
+        return tuple(
+            self._trained(key, spec, seed) for seed in range(self.request.seeds_of(spec.seeds))
+        )
+
+    def texts(self, network: Network) -> Dataset:
+        """Return the test texts that are explained, always the same ones."""
+        spec = self.request.recipe.models[network.key]
+        data = self._read(network.task, "test")
+        if network.only:
+            label = network.task.labels.index(network.only)
+            data = replace(data, examples=tuple(e for e in data.examples if e.label == label))
+        return replace(data, examples=sample_by_digest(data.examples, self.request.texts(spec)))
+
+    def tested(self, network: Network) -> Dataset:
+        """Return the test texts that the network itself is scored on."""
+        limit = 8 * self.request.texts(self.request.recipe.models[network.key])
+        data = self._read(network.task, "test")
+        return replace(
+            data, examples=sample_by_digest(data.examples, limit if self.request.quick else TESTED)
+        )
+
+    def load(self, network: Network) -> Model:
+        """Load a network; the last ones are kept."""
+        return _loaded(network.ref, network.task, self.request.device)
+
+    def _read(self, task: Task, split: str) -> Dataset:
+        source = "hub" if self.request.source == "hub" else "auto"
+        return _data(task, split, self.request.folder, source)
+
+    def _trained(self, key: str, spec: ModelSpec, seed: int) -> Network:
+        """Train a network unless it is there; its folder is named by all that decides it."""
+        task, how = load_task(spec.task), self.request.training(spec)
+        recipe = Recipe(
+            seed=seed,
+            method="full" if how.arch else "lora",
+            objectives=how.objectives,
+            metric=usual_metric(task),
+            epochs=how.epochs,
+            patience=how.epochs,
+            learning_rate=how.learning_rate or Recipe.learning_rate,
+            batch_size=how.batch_size,
+            max_tokens=how.max_tokens,
+            dropout=how.dropout,
+            encoder_dropout=how.encoder_dropout,
+            arch=how.arch,
+            vectors=how.vectors,
+            width=how.width,
+        )
+        limits = (how.limit, how.dev_limit, TESTED)
+        digest = digest_of([task.name, task.version, asdict(recipe), limits])
+        folder = self.request.results / "models" / slug(f"{key}-seed{seed}-{digest[:8]}")
+        what = f"training {key}, seed {seed}"
+        self.progress(what, 0, 0)
+        with self.clock.piece(f"train {folder.name}"):
+            splits = _splits(task, self.request.folder, limits)
+            train_once(recipe, splits, folder, _named(self.progress, what), self.request.device)
+        return Network(key, str(folder), task, spec.only, seed)
+
+
+def _named(progress: Progress, name: str) -> Callable[[str, int, int], None]:
+    return lambda what, done, total: progress(f"{name}: {what}", done, total)
+
+
+@lru_cache(maxsize=4)
+def _loaded(ref: str, task: Task, device: str) -> Model:
+    return load_model(ref, labels=task.labels, kind=task.kind, device=device)
+
+
+@lru_cache(maxsize=8)
+def _data(task: Task, split: str, folder: Path | None, source: str) -> Dataset:
+    try:
+        return load_dataset(task, source=source, split=split, folder=folder)
+    except FaithbenchError as error:
+        raise FaithbenchError(f"{error} (reproduce needs the task's data: give --data)") from error
+
+
+@lru_cache(maxsize=2)
+def _splits(
+    task: Task, folder: Path | None, limits: tuple[int | None, int | None, int | None]
+) -> Splits:
+    return load_splits(task, folder=folder, limits=limits)

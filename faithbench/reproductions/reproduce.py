@@ -1,0 +1,116 @@
+"""The whole line: read the recipe, make what is missing, test the claims, write the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.files import check_writable
+from faithbench.core.types import Progress, quiet
+from faithbench.reproductions.cells import CellReader
+from faithbench.reproductions.charts import write_chart
+from faithbench.reproductions.maps import map_texts
+from faithbench.reproductions.page import write_pages
+from faithbench.reproductions.recipe import Item, PaperRecipe, cells_of, read_recipe
+from faithbench.reproductions.request import Clock, ReproduceRequest
+from faithbench.reproductions.result import (
+    ItemResult,
+    Reproduction,
+    cell_result,
+    claim_result,
+    rank_results,
+    read_reproduction,
+    write_reproduction,
+)
+from faithbench.reproductions.verdicts import judge
+from faithbench.studies.sparse_attention.study import cpu_name
+
+
+def recipe_folder() -> Path:
+    """Return the folder of recipes: the wheel's own, or the one next to the package."""
+    package = Path(__file__).parents[1]
+    for folder in (package / "_recipes", package.parent / "recipes"):
+        if folder.is_dir():
+            return folder
+    raise FaithbenchError("found no folder of recipes; install faithbench again")
+
+
+def paper_names() -> tuple[str, ...]:
+    """Return the names of the papers that there are recipes of, sorted."""
+    return tuple(sorted(path.stem for path in recipe_folder().glob("*.toml")))
+
+
+def find_recipe(name: str) -> PaperRecipe:
+    """Read the recipe of a paper by its name, or from a path that ends in `.toml`."""
+    if name.endswith(".toml"):
+        return read_recipe(Path(name))
+    if name not in paper_names():
+        raise unknown("paper", name, paper_names())
+    return read_recipe(recipe_folder() / f"{name}.toml")
+
+
+def chosen_items(recipe: PaperRecipe, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return the items that are asked for, all of them if none is named."""
+    for name in wanted:
+        if name not in recipe.by_id:
+            raise unknown(f"table or figure of {recipe.paper}", name, recipe.by_id)
+    return tuple(wanted) or tuple(recipe.by_id)
+
+
+def reproduce(request: ReproduceRequest, progress: Progress = quiet) -> Reproduction:
+    """Reproduce the items of a request, one after the other, and write the paper's pages.
+
+    Each item is written as it ends: a killed call continues at the one it was at. Items that were
+    reproduced before, and are not asked for now, stay as they are.
+    """
+    recipe = request.recipe
+    folder = request.out / recipe.paper
+    check_writable(request.results, "--results")
+    check_writable(folder, "--out")
+    clock = Clock(request.results / "times.json")
+    reader = CellReader(request, clock, progress)
+    before = read_reproduction(folder)
+    found = before or Reproduction(paper=recipe.paper, recipe_sha256=recipe.digest)
+    if before is not None and before.quick != request.quick:
+        raise FaithbenchError(
+            f"{folder} holds {'a quick' if before.quick else 'a whole'} reproduction; choose "
+            "another --out"
+        )
+    for number, name in enumerate(request.items):
+        progress(f"{recipe.paper}/{name} ({number + 1} of {len(request.items)})", 0, 0)
+        item = recipe.by_id[name]
+        result = _item_result(reader, item, clock)
+        of_source = dict(found.sources.get(request.source, {})) | {name: result}
+        ordered = {key: of_source[key] for key in recipe.by_id if key in of_source}
+        found = Reproduction(
+            paper=recipe.paper,
+            recipe_sha256=recipe.digest,
+            quick=request.quick,
+            cpu=cpu_name(),
+            sources=found.sources | {request.source: ordered},
+        )
+        write_chart(item, result, f"{name}-{request.source}", folder)
+        write_reproduction(found, folder)
+        write_pages(recipe, found, folder)
+    return found
+
+
+def _item_result(reader: CellReader, item: Item, clock: Clock) -> ItemResult:
+    facts = {"id": item.id, "title": item.title, "kind": item.kind, "departs": item.departs}
+    if item.maps is not None:
+        maps = map_texts(reader.networks, item.maps)
+        return ItemResult.model_validate(facts | {"maps": maps, "seconds": clock.spent()})
+    specs = cells_of(item)
+    values = reader.values(item)
+    cells = tuple(cell_result(spec, values[name]) for name, spec in specs.items())
+    claims = tuple(claim_result(judge(claim, specs, values)) for claim in item.claims)
+    return ItemResult.model_validate(
+        facts
+        | {
+            "cells": cells,
+            "claims": claims,
+            "ranks": rank_results(item, cells),
+            "seconds": clock.spent(),
+        }
+    )
