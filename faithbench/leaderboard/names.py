@@ -127,7 +127,12 @@ _ID_PARTS: dict[str, Callable[[Conditions], str]] = {
     "split": lambda given: given.split,
     "ids": lambda given: f"{given.n}-{given.ids[:6]}",
     "data_sha256": lambda given: f"data-{given.data_sha256[:6]}",
-    "weights_sha256": lambda given: f"{slug(given.model)}-{given.weights_sha256[:6]}",
+    # Nor must the models of a study rename the table of the task's own model.
+    "weights_sha256": lambda given: (
+        ""
+        if is_own_model(given.task, given.model)
+        else f"{slug(given.model)}-{given.weights_sha256[:6]}"
+    ),
     "dtype": lambda given: given.dtype,
     "protocol": lambda given: f"protocol-{given.protocol}",
     # The usual operator goes without saying: a second one must not rename the first one's table.
@@ -135,6 +140,13 @@ _ID_PARTS: dict[str, Callable[[Conditions], str]] = {
     "erasure_token": lambda given: slug(given.erasure_token),
     "long": lambda given: given.long,
 }
+
+
+def is_own_model(task: str, model: str) -> bool:
+    """Return whether a model is one that the task names, for any source of its data."""
+    if task not in task_names():
+        return False
+    return model in {ref.name for ref in load_task(task).models.values()}
 
 
 def table_ids(every: Sequence[Conditions]) -> list[str]:
@@ -165,7 +177,8 @@ def table_titles(every: Sequence[Conditions]) -> list[str]:
         task = conditions.task
         parts = [load_task(task).title if task in known else task]
         for field in _telling_fields(conditions, every):
-            parts.append(f"{describe_field(field)} {describe_value(conditions, field)}")
+            if field != "weights_sha256" or not is_own_model(task, conditions.model):
+                parts.append(f"{describe_field(field)} {describe_value(conditions, field)}")
         titles.append("; ".join(parts))
     return titles
 

@@ -28,6 +28,7 @@ from faithbench.leaderboard.board import (
     Standing,
     Table,
 )
+from faithbench.leaderboard.names import is_own_model
 from faithbench.leaderboard.standings import GATE, is_above, rank_value, ranked_columns
 from faithbench.metrics.registry import Family, is_headline, is_outdated
 from faithbench.stats.pairwise import ALPHA, holm
@@ -88,9 +89,12 @@ def _shares(weights: Floats, lost: Floats, known: Bools, default: Floats) -> Flo
 def counted_tables(tables: Sequence[Table]) -> list[Table]:
     """Return the tables to rank over: of real data if there are any, each set of examples once.
 
-    The same examples erased in another way are no second table: the usual operator counts.
+    The same examples erased in another way are no second table: the usual operator counts. Nor are
+    models that a study trained: where tables show models that tasks name themselves, only those
+    count, so that several networks of one task do not weigh more than one.
     """
     real = [table for table in tables if table.source != "bundled"] or list(tables)
+    real = [table for table in real if is_own_model(table.task, table.model)] or real
     by_examples: dict[tuple[object, ...], list[Table]] = {}
     for table in real:
         by_examples.setdefault(same_but_operator(table), []).append(table)
