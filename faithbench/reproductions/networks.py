@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -30,9 +30,14 @@ class Network:
 
     key: str
     ref: str
-    task: Task
+    task_name: str
     only: str
     seed: int
+
+    @property
+    def task(self) -> Task:
+        """The task whose texts are explained."""
+        return load_task(self.task_name)
 
 
 @dataclass(frozen=True)
@@ -42,17 +47,35 @@ class Networks:
     request: ReproduceRequest
     clock: Clock
     progress: Progress
+    _found: dict[str, tuple[Network, ...] | Missing] = field(default_factory=dict)
 
     def of(self, key: str) -> tuple[Network, ...] | Missing:
-        """Return the networks of a model, one per seed, training those that are missing."""
+        """Return the networks of a model, one per seed, training those that are missing.
+
+        Where model or data cannot be had, the cells of this model are missing, and the others go
+        on.
+        """
+        if key not in self._found:
+            try:
+                found = self._of(key)
+                if not isinstance(found, Missing):
+                    self.texts(found[0])
+                    self.load(found[0])
+            except FaithbenchError as error:
+                found = Missing(str(error))
+                self.progress(f"{key}: {error}", 0, 0)
+            self._found[key] = found
+        return self._found[key]
+
+    def _of(self, key: str) -> tuple[Network, ...] | Missing:
         spec = self.request.recipe.models[key]
         if self.request.source == "hub":
             if spec.hub is None:
                 return Missing("the paper's own model is not on the hub")
-            task = load_task(spec.hub.task or spec.task)
+            task = spec.hub.task or spec.task
             return (Network(key, spec.hub.name, task, spec.hub.only or spec.only, 0),)
         if spec.bundled:
-            return (Network(key, spec.bundled, load_task(spec.task), spec.only, 0),)
+            return (Network(key, spec.bundled, spec.task, spec.only, 0),)
         if spec.train is None:
             return Missing("only the hub has this model; --model hub")
         return tuple(
@@ -62,7 +85,7 @@ class Networks:
     def texts(self, network: Network) -> Dataset:
         """Return the test texts that are explained, always the same ones."""
         spec = self.request.recipe.models[network.key]
-        data = self._read(network.task, "test")
+        data = self._read(network.task_name, "test")
         if network.only:
             label = network.task.labels.index(network.only)
             data = replace(data, examples=tuple(e for e in data.examples if e.label == label))
@@ -71,16 +94,16 @@ class Networks:
     def tested(self, network: Network) -> Dataset:
         """Return the test texts that the network itself is scored on."""
         limit = 8 * self.request.texts(self.request.recipe.models[network.key])
-        data = self._read(network.task, "test")
+        data = self._read(network.task_name, "test")
         return replace(
             data, examples=sample_by_digest(data.examples, limit if self.request.quick else TESTED)
         )
 
     def load(self, network: Network) -> Model:
         """Load a network; the last ones are kept."""
-        return _loaded(network.ref, network.task, self.request.device)
+        return _loaded(network.ref, network.task_name, self.request.device)
 
-    def _read(self, task: Task, split: str) -> Dataset:
+    def _read(self, task: str, split: str) -> Dataset:
         source = "hub" if self.request.source == "hub" else "auto"
         return _data(task, split, self.request.folder, source)
 
@@ -109,9 +132,9 @@ class Networks:
         what = f"training {key}, seed {seed}"
         self.progress(what, 0, 0)
         with self.clock.piece(f"train {folder.name}"):
-            splits = _splits(task, self.request.folder, limits)
+            splits = _splits(spec.task, self.request.folder, limits)
             train_once(recipe, splits, folder, _named(self.progress, what), self.request.device)
-        return Network(key, str(folder), task, spec.only, seed)
+        return Network(key, str(folder), spec.task, spec.only, seed)
 
 
 def _named(progress: Progress, name: str) -> Callable[[str, int, int], None]:
@@ -119,20 +142,18 @@ def _named(progress: Progress, name: str) -> Callable[[str, int, int], None]:
 
 
 @lru_cache(maxsize=4)
-def _loaded(ref: str, task: Task, device: str) -> Model:
-    return load_model(ref, labels=task.labels, kind=task.kind, device=device)
+def _loaded(ref: str, task: str, device: str) -> Model:
+    of = load_task(task)
+    return load_model(ref, labels=of.labels, kind=of.kind, device=device)
 
 
 @lru_cache(maxsize=8)
-def _data(task: Task, split: str, folder: Path | None, source: str) -> Dataset:
-    try:
-        return load_dataset(task, source=source, split=split, folder=folder)
-    except FaithbenchError as error:
-        raise FaithbenchError(f"{error} (reproduce needs the task's data: give --data)") from error
+def _data(task: str, split: str, folder: Path | None, source: str) -> Dataset:
+    return load_dataset(load_task(task), source=source, split=split, folder=folder)
 
 
 @lru_cache(maxsize=2)
 def _splits(
-    task: Task, folder: Path | None, limits: tuple[int | None, int | None, int | None]
+    task: str, folder: Path | None, limits: tuple[int | None, int | None, int | None]
 ) -> Splits:
-    return load_splits(task, folder=folder, limits=limits)
+    return load_splits(load_task(task), folder=folder, limits=limits)

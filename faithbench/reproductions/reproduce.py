@@ -68,7 +68,7 @@ def reproduce(request: ReproduceRequest, progress: Progress = quiet) -> Reproduc
     folder = request.out / recipe.paper
     check_writable(request.results, "--results")
     check_writable(folder, "--out")
-    clock = Clock(request.results / "times.json")
+    clock = Clock(request.results / f"times-{recipe.paper}.json")
     reader = CellReader(request, clock, progress)
     before = read_reproduction(folder)
     found = before or Reproduction(paper=recipe.paper, recipe_sha256=recipe.digest)
