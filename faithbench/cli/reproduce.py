@@ -45,6 +45,9 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="A few texts and one seed: only to see it work.")
     ] = False,
+    long: Annotated[
+        bool, typer.Option("--long", help="Make also the models that take hours on a CPU.")
+    ] = False,
     jobs: Jobs = None,
     device: Device = "auto",
     results: Annotated[
@@ -102,6 +105,7 @@ def reproduce(
                 limit=limit,
                 seeds=seeds,
                 quick=quick,
+                long=long,
                 jobs=jobs,
                 device=device,
                 also=(records,),

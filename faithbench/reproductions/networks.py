@@ -74,6 +74,8 @@ class Networks:
                 return Missing("the paper's own model is not on the hub")
             task = spec.hub.task or spec.task
             return (Network(key, spec.hub.name, task, spec.hub.only or spec.only, 0),)
+        if spec.long and not (self.request.long or self.request.quick):
+            return Missing("takes hours on a CPU; --long")
         if spec.bundled:
             return (Network(key, spec.bundled, spec.task, spec.only, 0),)
         if spec.train is None:

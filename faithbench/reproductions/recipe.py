@@ -95,7 +95,8 @@ class ModelSpec(Closed):
     `stands_for` is the paper's model. The stand-in is `bundled`, or is trained by `train` on the
     task's own data under `seeds` seeds; without either, only the hub has the model. `texts` is the
     number of test texts that are explained, `lessons` the number of training texts that students
-    learn from, and `only` a label of the task that all explained texts must have.
+    learn from, and `only` a label of the task that all explained texts must have. A `long` one
+    takes hours on a CPU, and is made only if that is asked for.
     """
 
     task: Text
@@ -107,6 +108,7 @@ class ModelSpec(Closed):
     texts: Positive = 100
     lessons: Positive = 1000
     only: str = ""
+    long: bool = False
 
     @model_validator(mode="after")
     def _has_a_source(self) -> Self:

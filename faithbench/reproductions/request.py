@@ -17,7 +17,7 @@ ModelSource = Literal["bundled", "hub"]
 SEEDS = 3
 """Seeds of explainers that draw at random, and of students, where a recipe says nothing."""
 QUICK_TEXTS = 8
-QUICK_LESSONS = 60
+QUICK_LESSONS = 100
 """Training texts of a quick reproduction, for models and for students."""
 
 
@@ -27,7 +27,8 @@ class ReproduceRequest:
 
     Models, students and records are made below `results`, where they are found again; records may
     also be in the folders `also`, as those of a leaderboard. Pages go into `out`. `limit` and
-    `seeds` override the recipe's. A `quick` one shows in minutes that all works.
+    `seeds` override the recipe's. A `quick` one shows in minutes that all works; a `long` one makes
+    also those models that take hours.
     """
 
     recipe: PaperRecipe
@@ -39,6 +40,7 @@ class ReproduceRequest:
     limit: int | None = None
     seeds: int | None = None
     quick: bool = False
+    long: bool = False
     jobs: int | None = None
     device: str = "auto"
     also: tuple[Path, ...] = ()

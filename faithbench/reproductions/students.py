@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +56,7 @@ class Students:
                 DistilRequest(
                     task=network.task,
                     teacher=teacher,
-                    recipe=DistilRecipe(form=form),  # type: ignore[arg-type]  # a form by schema
+                    recipe=self._recipe(form),
                     seeds=seeds,
                     model=network.ref,
                     folder=self.networks.request.folder,
@@ -70,6 +70,10 @@ class Students:
             )
         self._folders[key] = out
         return out
+
+    def _recipe(self, form: str) -> DistilRecipe:
+        usual = DistilRecipe(form=form)  # type: ignore[arg-type]  # a form by schema
+        return replace(usual, epochs=1) if self.networks.request.quick else usual
 
     def value(self, part: Part) -> Value:
         """Read a student beside its teacher; a labelling one by the tokens that it labels."""
