@@ -18,6 +18,7 @@ from faithbench.reproductions.result import (
     MapText,
     Reproduction,
     TrialResult,
+    read_reproduction,
 )
 
 PAGE = "README.md"
@@ -34,6 +35,44 @@ def write_pages(recipe: PaperRecipe, found: Reproduction, folder: Path) -> None:
     """Write both pages; figures lie beside them."""
     replace_file(folder / PAGE, _page(recipe, found, folder, html=False).encode())
     replace_file(folder / HTML, _html(recipe, _page(recipe, found, folder, html=True)).encode())
+
+
+def write_index(out: Path) -> None:
+    """Write the page of all papers below a folder: how many of their claims hold."""
+    found = [
+        one
+        for folder in sorted(path for path in out.iterdir() if path.is_dir())
+        if (one := read_reproduction(folder)) is not None
+    ]
+    blocks = ["# Reproductions", summary_table(found)]
+    blocks.append(
+        "Made by `faithbench reproduce all --data DATA`. Verdicts speak of the stand-ins and texts that "
+        "were measured here; each page says where they depart from the paper's. How they are "
+        "reached: [docs/reproduce.md](../docs/reproduce.md)."
+    )
+    if any(one.quick for one in found):
+        blocks.append("**Quick reproductions: no number of them means anything.**")
+    for one in found:
+        rows = [
+            (item_name(item.id), markdown(claim.says), f"**{claim.verdict}**")
+            for items in one.sources.values()
+            for item in items.values()
+            for claim in item.claims
+        ]
+        blocks.append(f"## [{one.paper}]({one.paper}/README.md)")
+        blocks.append(grid(rows, ("", "claim", "verdict"), names=3))
+    replace_file(out / PAGE, ("\n\n".join(blocks) + "\n").encode())
+
+
+def summary_table(found: Sequence[Reproduction]) -> str:
+    """Return how many claims of each paper hold, do not hold, and cannot be told."""
+    rows = []
+    for one in found:
+        counts = verdict_counts(one.claims)
+        rows.append((one.paper, str(len(one.claims)), *(str(counts[name]) for name in VERDICTS)))
+    totals = [str(sum(int(row[place]) for row in rows)) for place in range(1, 5)]
+    rows.append(("**all**", *totals))
+    return grid(rows, ("paper", "claims", *VERDICTS))
 
 
 def verdict_counts(claims: Sequence[ClaimResult]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from faithbench.core.types import Progress, quiet
 from faithbench.reproductions.cells import CellReader
 from faithbench.reproductions.charts import write_chart
 from faithbench.reproductions.maps import map_texts
-from faithbench.reproductions.page import write_pages
+from faithbench.reproductions.page import write_index, write_pages
 from faithbench.reproductions.recipe import Item, PaperRecipe, cells_of, read_recipe
 from faithbench.reproductions.request import Clock, ReproduceRequest
 from faithbench.reproductions.result import (
@@ -93,6 +93,7 @@ def reproduce(request: ReproduceRequest, progress: Progress = quiet) -> Reproduc
         write_chart(item, result, f"{name}-{request.source}", folder)
         write_reproduction(found, folder)
         write_pages(recipe, found, folder)
+        write_index(request.out)
     return found
 
 
