@@ -46,15 +46,15 @@ def write_index(out: Path) -> None:
     ]
     blocks = ["# Reproductions", summary_table(found)]
     blocks.append(
-        "Made by `faithbench reproduce all --data DATA`. Verdicts speak of the stand-ins and texts that "
-        "were measured here; each page says where they depart from the paper's. How they are "
+        "Made by `faithbench reproduce all --data DATA`. Verdicts speak of the stand-ins and texts "
+        "that were measured here; each page says where they depart from the paper's. How they are "
         "reached: [docs/reproduce.md](../docs/reproduce.md)."
     )
     if any(one.quick for one in found):
         blocks.append("**Quick reproductions: no number of them means anything.**")
     for one in found:
         rows = [
-            (item_name(item.id), markdown(claim.says), f"**{claim.verdict}**")
+            (item_name(item.id), _said(claim), f"**{claim.verdict}**")
             for items in one.sources.values()
             for item in items.values()
             for claim in item.claims
@@ -69,15 +69,18 @@ def summary_table(found: Sequence[Reproduction]) -> str:
     rows = []
     for one in found:
         counts = verdict_counts(one.claims)
-        rows.append((one.paper, str(len(one.claims)), *(str(counts[name]) for name in VERDICTS)))
+        number = str(sum(counts.values()))
+        rows.append((one.paper, number, *(str(counts[name]) for name in VERDICTS)))
     totals = [str(sum(int(row[place]) for row in rows)) for place in range(1, 5)]
     rows.append(("**all**", *totals))
     return grid(rows, ("paper", "claims", *VERDICTS))
 
 
 def verdict_counts(claims: Sequence[ClaimResult]) -> dict[str, int]:
-    """Return how many claims hold, do not hold, and cannot be told."""
-    return {name: sum(claim.verdict == name for claim in claims) for name in VERDICTS}
+    """Return how many claims of the paper hold, do not hold, and cannot be told."""
+    return {
+        name: sum(claim.verdict == name and not claim.own for claim in claims) for name in VERDICTS
+    }
 
 
 def item_name(item_id: str) -> str:
@@ -128,11 +131,11 @@ def _verdicts(items: dict[str, ItemResult]) -> Iterator[str]:
     counts = verdict_counts(claims)
     yield "## Verdicts"
     yield (
-        f"Of {len(claims)} claims, {counts['holds']} hold here, {counts['does not hold']} do not, "
-        f"and {counts['cannot be told']} cannot be told."
+        f"Of {sum(counts.values())} claims of the paper, {counts['holds']} hold here, "
+        f"{counts['does not hold']} do not, and {counts['cannot be told']} cannot be told."
     )
     rows = [
-        (item_name(item.id), markdown(claim.says), f"**{claim.verdict}**", claim.count)
+        (item_name(item.id), _said(claim), f"**{claim.verdict}**", claim.count)
         for item in items.values()
         for claim in item.claims
     ]
@@ -244,7 +247,7 @@ def _details(cells: Sequence[CellResult]) -> str:
 def _claims(claims: Sequence[ClaimResult]) -> Iterator[str]:
     for claim in claims:
         lines = [
-            f"**{claim.verdict.capitalize()}**: {markdown(claim.says)} "
+            f"**{claim.verdict.capitalize()}**: {_said(claim)} "
             f"({markdown(claim.where)}; {claim.test}; {claim.count})"
         ]
         if claim.why:

@@ -199,12 +199,16 @@ STATEMENTS = ("less", "greater", "same", "correlation", "all_of", "count_of")
 
 
 class ClaimSpec(Expression):
-    """What the paper says (`says`, in our words), where, and the test that decides it."""
+    """What the paper says (`says`, in our words), where, and the test that decides it.
+
+    An `own` one is a question of ours beside the paper's claims, and is counted apart.
+    """
 
     says: Text
     where: Text
     test: Test
     note: str = ""
+    own: bool = False
 
 
 class Maps(Closed):
@@ -397,7 +401,7 @@ def _filled(expression: Expression, names: Mapping[str, str]) -> Expression:
                 {combined: tuple(flat), "at_least": expression.at_least}
             )
     said = expression.model_dump(
-        exclude_none=True, exclude={"each", "says", "where", "test", "note"}
+        exclude_none=True, exclude={"each", "says", "where", "test", "note", "own"}
     )
     return Expression.model_validate(_replaced(said, names))
 

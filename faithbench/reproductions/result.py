@@ -58,7 +58,7 @@ class TrialResult(Facts):
 
 
 class ClaimResult(Facts):
-    """A claim, its verdict and its trials."""
+    """A claim of the paper, or a question of our own, with its verdict and its trials."""
 
     says: str
     where: str
@@ -67,6 +67,7 @@ class ClaimResult(Facts):
     count: str
     why: str = ""
     note: str = ""
+    own: bool = False
     trials: tuple[TrialResult, ...] = ()
 
 
@@ -179,6 +180,7 @@ def claim_result(judged: Judged) -> ClaimResult:
         count=judged.count,
         why=judged.why,
         note=claim.note,
+        own=claim.own,
         trials=trials,
     )
 
