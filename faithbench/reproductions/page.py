@@ -148,6 +148,10 @@ def _verdicts(items: dict[str, ItemResult]) -> Iterator[str]:
     )
 
 
+def _said(claim: ClaimResult) -> str:
+    return f"*our question:* {markdown(claim.says)}" if claim.own else markdown(claim.says)
+
+
 def _item(item: Item, result: ItemResult, folder: Path, chart: str, *, html: bool) -> Iterator[str]:
     yield f"## {item_name(item.id)}: {markdown(item.title)}"
     if (folder / f"{chart}.svg").is_file():
