@@ -18,11 +18,13 @@ NAMES = sorted(path.parent.name for path in BUNDLED.glob("*/adapter_model.safete
 # What each reached on its test split when it was trained, rounded down.
 REACHED = {
     "agnews": 0.9,
+    "cad-nli": 0.63,
     "cola": 0.18,
     "evinf": 0.58,
     "hatexplain": 0.77,
     "imdb": 0.9,
     "movies": 0.84,
+    "mrpc": 0.81,
     "multirc": 0.5,
     "semeval": 0.66,
     "squad": 0.59,

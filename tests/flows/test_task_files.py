@@ -35,16 +35,16 @@ def test_the_tasks_there_are() -> None:
     assert set(task_names()) == {
         *CARD, "movies", "imdb_r", "squad2", "cola", "yelp", "mnli", "snli", "news20",
         "news20-body", "hatexplain", "qqp", "cbt-ne", "cbt-cn", "ace", "ere",
-        "litbank", "genia", "cbt-like-ne", "cbt-like-cn",
+        "litbank", "genia", "cbt-like-ne", "cbt-like-cn", "mrpc", "cad-nli",
     }  # fmt: skip
     sides = {task.name: task.evidence for task in TASKS if task.evidence != "text"}
-    assert sides == {"mnli": "both", "snli": "both", "qqp": "both"}
+    assert sides == dict.fromkeys(("mnli", "snli", "qqp", "mrpc", "cad-nli"), "both")
     rationales = {task.name: task.rationale for task in TASKS if task.rationale != "none"}
     assert rationales == {
         "sst2": "proxy", "evinf": "human", "multirc": "human", "movies": "human",
         "imdb_r": "human", "hatexplain": "human", "ace": "proxy", "ere": "proxy",
         "cbt-ne": "proxy", "cbt-cn": "proxy", "litbank": "proxy", "genia": "proxy",
-        "cbt-like-ne": "proxy", "cbt-like-cn": "proxy",
+        "cbt-like-ne": "proxy", "cbt-like-cn": "proxy", "cad-nli": "proxy",
     }  # fmt: skip
 
 

@@ -6,7 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from faithbench.leaderboard.names import label_by_file, labels_of, table_ids, table_titles
+from faithbench.leaderboard.names import (
+    is_own_model,
+    label_by_file,
+    labels_of,
+    table_ids,
+    table_titles,
+)
 from faithbench.records.conditions import Conditions
 from faithbench.records.record import read
 from faithbench.records.store import StoredRecord
@@ -88,3 +94,13 @@ def test_ids_are_short_and_differ_in_more_than_capitals() -> None:
     long = [replace(REAL, split="x" * 90), replace(REAL, split="x" * 90 + "y")]
     assert [len(name) for name in table_ids(long)] == [80, 80]
     assert len(set(table_ids(long))) == 2
+
+
+def test_a_studys_models_do_not_rename_the_table_of_the_tasks_own() -> None:
+    studied = replace(REAL, weights_sha256="d" * 64, model="sst2-bilstm-softmax-seed0")
+    ids = table_ids([REAL, studied])
+    assert ids == ["sst2", "sst2-sst2-bilstm-softmax-seed0-dddddd"]
+    own, other = table_titles([REAL, studied])
+    assert "model" not in own and other.endswith("sst2-bilstm-softmax-seed0, dddddd")
+    assert is_own_model("sst2", "bundled:sst2") and not is_own_model("sst2", "net")
+    assert not is_own_model("no-such-task", "bundled:sst2")

@@ -131,6 +131,28 @@ def test_bundled_tables_and_second_operators_do_not_count(tmp_path: Path) -> Non
     assert [table.id for table in board.tables] == ["one-delete", "one", "two"]
 
 
+def test_models_of_a_study_stand_beside_the_ranking(tmp_path: Path) -> None:
+    """Several networks of one task would weigh more than one, and would rank what they are."""
+    for name, model, means in (
+        ("own", "bundled:sst2", {"lime": 0.5, "deep": 0.6}),
+        ("studied", "sst2-bilstm-softmax-seed0", {"lime": 0.5, "deep": 0.1}),
+    ):
+        for label, mean in means.items():
+            values = {"aopc": [mean + 1e-6 * i for i in range(8)], "sufficiency": [-mean] * 8}
+            store(
+                tmp_path / name, f"{label}-11111111", values,
+                task={"name": "sst2", "source": "folder", "rationale": "none"},
+                model={"name": model, "weights_sha256": name[0] * 64},
+                cost={"forward_equivalents_per_example": 3.0},
+            )  # fmt: skip
+    board = make_board(tmp_path, NONE)
+    assert len(board.tables) == 2
+    assert [table.model for table in counted_tables(board.tables)] == ["bundled:sst2"]
+    assert ranks(board) == {"deep": 1.0, "lime": 2.0}
+    alone = [table for table in board.tables if table.model != "bundled:sst2"]
+    assert counted_tables(alone) == alone, "where there are no others, they count"
+
+
 def test_pareto_front_by_hand(tmp_path: Path) -> None:
     # Ranks 1, 2 and 3 at costs 3.5, 3.4 and 50.1: one that is more expensive and worse is beaten.
     add(tmp_path, "one", {"lime": 0.5, "deep": 0.4})
