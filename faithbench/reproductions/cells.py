@@ -31,6 +31,7 @@ from faithbench.reproductions.request import SEEDS, Clock, ReproduceRequest
 from faithbench.reproductions.students import Students
 from faithbench.reproductions.study import study_value
 from faithbench.reproductions.values import (
+    Measured,
     Missing,
     RecordRef,
     Value,
@@ -195,11 +196,16 @@ class CellReader:
                 return Missing(f"this network has no {part.metric}")
             scores.append(value)
             refs.append(ref)
-            rights.append(dict(figures.by_id))
+            rights.append(
+                dict(figures.by_text.get(part.metric, {})) if saliency else dict(figures.by_id)
+            )
         scale = part.scale or 1.0
         if part.metric == "accuracy":
             return measured(rights, scale, refs)
-        return of_seeds(scores, scale, refs, n=len(rights[0]))
+        # The number itself is over all words; tests compare what each text contributes.
+        tested = measured(rights, scale) if saliency and any(rights) else None
+        values = tested.values if isinstance(tested, Measured) else None
+        return of_seeds(scores, scale, refs, values=values, n=figures.n)
 
 
 _TAGS: dict[tuple[str, str], list[Tagged]] = {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -17,13 +17,19 @@ from faithbench.core.rounding import significant
 from faithbench.core.schema import Count, Facts, describe_error
 from faithbench.data.dataset import Dataset
 from faithbench.data.kinds.classification import class_scores
+from faithbench.metrics.plausibility import tpr_drop
 from faithbench.models.evaluation import outcomes
 from faithbench.models.model import Model
 from faithbench.reproductions.values import RecordRef
-from faithbench.training.level_saliency import class_figures, measure_levels, measure_removal
+from faithbench.training.level_saliency import (
+    class_figures,
+    level_figures,
+    level_words,
+    removal_outcomes,
+)
 
 SCHEMA: Final = 1
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised when a figure is measured in another way: older files are made again."""
 
 
@@ -32,7 +38,8 @@ class NetworkFigures(Facts):
 
     Precision, recall and F1 are of the last class. `saliency` is empty where it was not asked for:
     the share of marked, and of other words with a positive gradient at each level, and the share
-    of labels that are found before and after the marked words are deleted.
+    of labels that are found before and after the marked words are deleted. `by_text` has what each
+    text contributes, for tests: the share of its own words, or whether its label is found.
     """
 
     schema_version: Literal[1] = Field(default=SCHEMA, alias="schema")
@@ -47,6 +54,7 @@ class NetworkFigures(Facts):
     right: tuple[int, ...]
     scores: dict[str, float]
     saliency: dict[str, float | None] = Field(default_factory=dict)
+    by_text: dict[str, dict[str, float]] = Field(default_factory=dict)
 
     @property
     def by_id(self) -> dict[str, float]:
@@ -80,6 +88,7 @@ def _measure(model: Model, data: Dataset, saliency: bool) -> NetworkFigures:
     scores = class_scores(predicted, gold, len(task.labels))
     positive = class_figures(predicted, gold, len(task.labels) - 1)
     scores |= {"precision": positive.precision, "recall": positive.recall, "f1": positive.f1}
+    figures, by_text = _saliency(model, data) if saliency else ({}, {})
     return NetworkFigures(
         task=task.name,
         task_version=task.version,
@@ -90,19 +99,39 @@ def _measure(model: Model, data: Dataset, saliency: bool) -> NetworkFigures:
         ids=tuple(example.id for example in data.examples),
         right=tuple(int(p == g) for p, g in zip(predicted, gold, strict=True)),
         scores={name: significant(value, 9) for name, value in scores.items()},
-        saliency=_saliency(model, data) if saliency else {},
+        saliency=figures,
+        by_text=by_text,
     )
 
 
-def _saliency(model: Model, data: Dataset) -> dict[str, float | None]:
-    found: dict[str, Any] = {}
-    for level, figures in measure_levels(model, data).items():
+def _saliency(
+    model: Model, data: Dataset
+) -> tuple[dict[str, float | None], dict[str, dict[str, float]]]:
+    """Return the figures of all levels and of removal, and what each text contributes to them."""
+    found: dict[str, float | None] = {}
+    by_text: dict[str, dict[str, float]] = {}
+    for level, texts in level_words(model, data).items():
+        figures = level_figures(list(texts.values()))
         found |= {level: figures.marked, f"{level}_unmarked": figures.unmarked}
-    removal = measure_removal(model, data)
+        for name, words in texts.items():
+            assert words.rationale is not None  # only texts with one are measured
+            for kind, chosen in (("", words.rationale), ("_unmarked", ~words.rationale)):
+                if chosen.any():
+                    share = float((words.scores[chosen] > 0).mean())
+                    by_text.setdefault(f"{level}{kind}", {})[name] = significant(share, 6)
+    outcomes_of = removal_outcomes(model, data)
+    before, after = ([pair[place] for pair in outcomes_of.values()] for place in (0, 1))
     found |= {
-        "tpr_before": removal.before, "tpr_after": removal.after, "tpr_drop": removal.drop,
-    }  # fmt: skip
-    return {name: None if value is None else significant(value, 9) for name, value in found.items()}
+        "tpr_before": sum(before) / len(before) if before else None,
+        "tpr_after": sum(after) / len(after) if after else None,
+        "tpr_drop": tpr_drop(before, after),
+    }
+    for place, name in enumerate(("tpr_before", "tpr_after")):
+        by_text[name] = {text: float(pair[place]) for text, pair in outcomes_of.items()}
+    rounded = {
+        name: None if value is None else significant(value, 9) for name, value in found.items()
+    }
+    return rounded, by_text
 
 
 def _read(path: Path, content: bytes) -> NetworkFigures:

@@ -234,7 +234,7 @@ def _over_seeds(what: str, left: Measured | float, right: Measured | float, sign
     difference, n = sign * (means[0] - means[1]), min(map(len, sides))
     p = two_sample_t(sides[0], sides[1])
     if p is None:
-        plain = all(not isinstance(side, Measured) or not side.values for side in (left, right))
+        plain = all(not isinstance(side, Measured) or side.n == 1 for side in (left, right))
         if n == 1 and plain and difference != 0:
             return Trial(what, "for" if difference > 0 else "against", difference, n=n, why=ALONE)
         return Trial(what, "undecided", difference, n=n, why="one seed: no test")

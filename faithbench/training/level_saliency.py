@@ -71,8 +71,16 @@ def measure_levels(
     model: Model, data: Dataset, score: str = "sum", of: str = "probability"
 ) -> dict[str, LevelFigures]:
     """Measure the saliency of the gold class at every level that the model has."""
+    texts = level_words(model, data, score, of)
+    return {name: level_figures(list(words.values())) for name, words in texts.items()}
+
+
+def level_words(
+    model: Model, data: Dataset, score: str = "sum", of: str = "probability"
+) -> dict[str, dict[str, WordScores]]:
+    """Return the saliency of words at every level, of each text with a rationale by its id."""
     make_readable(model, frozenset({"levels"}))
-    texts: dict[str, list[WordScores]] = {}
+    texts: dict[str, dict[str, WordScores]] = {}
     for encodings in _batches(marked_encodings(model, data)):
         items = [TrainingItem(encoding, (encoding.example.label,)) for encoding in encodings]
         batch = collate_items(model, items, None)
@@ -81,11 +89,14 @@ def measure_levels(
             gradients = level_gradients(seen, batch.targets[:, 0], tuple(seen.levels), of)
         for name, gradient in gradients.items():
             rows = saliency(seen.levels[name], gradient, score).detach().double().cpu().numpy()
-            texts.setdefault(name, []).extend(
-                words_of(encoding, row[: len(encoding.ids)][encoding.erasable])
+            texts.setdefault(name, {}).update(
+                (
+                    encoding.example.id,
+                    words_of(encoding, row[: len(encoding.ids)][encoding.erasable]),
+                )
                 for encoding, row in zip(encodings, rows, strict=True)
             )
-    return {name: level_figures(words) for name, words in texts.items()}
+    return texts
 
 
 def level_figures(texts: Sequence[WordScores]) -> LevelFigures:
@@ -121,6 +132,15 @@ def class_figures(predicted: Sequence[int], gold: Sequence[int], positive: int) 
 
 def measure_removal(model: Model, data: Dataset) -> RemovalFigures:
     """Delete the rationales, and count the labels found before and after."""
+    found = removal_outcomes(model, data)
+    before, after = ([pair[place] for pair in found.values()] for place in (0, 1))
+    return RemovalFigures(
+        _share(np.array(before)), _share(np.array(after)), tpr_drop(before, after)
+    )
+
+
+def removal_outcomes(model: Model, data: Dataset) -> dict[str, tuple[bool, bool]]:
+    """Return whether a text's label is found before and after its rationale is deleted, by id."""
     # A text that is all rationale would be empty: it is left out.
     encodings = [
         encoding
@@ -131,9 +151,8 @@ def measure_removal(model: Model, data: Dataset) -> RemovalFigures:
     pairs = zip(predictions(engine, encodings), encodings, strict=True)
     before = [prediction.target == encoding.example.label for prediction, encoding in pairs]
     after = [bool(right) for right in labels_without_rationale(engine, encodings, "delete")]
-    return RemovalFigures(
-        _share(np.array(before)), _share(np.array(after)), tpr_drop(before, after)
-    )
+    ids = [encoding.example.id for encoding in encodings]
+    return dict(zip(ids, zip(before, after, strict=True), strict=True))
 
 
 def marked_encodings(model: Model, data: Dataset) -> list[Encoding]:

@@ -60,8 +60,8 @@ PLANS = {
         adversaries=False,
     ),
 }
-"""The paper's three tasks. IMDb is the long one, of which Figure 3 needs the end points: 6,000 of its
-reviews are learned from, which take minutes instead of a quarter of an hour per network."""
+"""The paper's three tasks. IMDb is the long one, of which Figure 3 needs the end points: 6,000 of
+its reviews are learned from, which takes minutes instead of a quarter of an hour per network."""
 
 QUICK = ("softmax", "sparsegen:-1", "sparsemax", "sparsegen:0.9")
 """The projections of `--quick`."""
