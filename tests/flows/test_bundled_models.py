@@ -29,6 +29,7 @@ REACHED = {
     "semeval": 0.66,
     "squad": 0.59,
     "sst2": 0.89,
+    "yelp": 0.92,
 }
 # Its accuracy is below that of always saying "false"; ERASER's score tells it from that.
 JUDGED_BY = {"multirc": "macro_f1"}
