@@ -103,8 +103,9 @@ def _shown(scores: Floats, maps: Maps) -> Floats:
     strongest = float(np.abs(scores).max()) or 1.0
     weights = np.asarray(scores) / strongest
     if maps.top is not None:
+        # The highest words alone, by how they stand to the highest: what is against counts as 0.
         order = np.argsort(-weights, kind="stable")[: maps.top]
         kept = np.zeros(len(weights))
-        kept[order] = weights[order]
+        kept[order] = np.maximum(weights[order], 0.0) / (max(weights.max(), 0.0) or 1.0)
         return kept
     return weights

@@ -127,7 +127,7 @@ def test_a_cell_shows_the_papers_number_and_ours(tmp_path: Path) -> None:
         "| A | .500 / **.457** |  |",
         "| B | **-4.0e-04** | 1234.5 / ? |",
     ]
-    assert "<td style=\"text-align:right\">.500 / <strong>.457</strong></td>" in html
+    assert '<td style="text-align:right">.500 / <strong>.457</strong></td>' in html
 
 
 def test_every_cell_has_its_interval_n_and_digest(tmp_path: Path) -> None:
@@ -143,9 +143,7 @@ def test_claims_have_their_verdict_and_their_comparisons(tmp_path: Path) -> None
     assert "Of 1 claims of the paper, 1 hold here, 0 do not, and 0 cannot be told." in text
     assert "| Table 1 | A beats B. | **holds** | 1 of 1 for it |" in text
     assert "**Holds**: A beats B. (Sec. 5; signed-rank; 1 of 1 for it)" in text.replace("\\", "")
-    trial = (
-        "- A | x > B | x: for, difference +.250 [.125, .500], theirs +.300, p < .001, n 20"
-    )
+    trial = "- A | x > B | x: for, difference +.250 [.125, .500], theirs +.300, p < .001, n 20"
     assert trial in text.replace("\\", "").replace("&gt;", ">")
     assert "Kendall's tau with the paper: x .50 (4 methods, p < .001)." in text
     assert "- A tiny model is explained." in text

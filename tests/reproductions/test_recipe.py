@@ -247,7 +247,9 @@ def changed(old: str, new: str) -> str:
             "key 'items.0.claims.0.correlation.by': Tuple should have at least 3 items",
         ),
         (
-            changed('"signed-rank"\n' + HIGHER, '"tau"\n' + (TAU % "positive").replace("3]", "3, 4]")),
+            changed(
+                '"signed-rank"\n' + HIGHER, '"tau"\n' + (TAU % "positive").replace("3]", "3, 4]")
+            ),
             "table-1, claim 'A has the higher AOPC.': of and by differ in length",
         ),
         (

@@ -100,7 +100,9 @@ def test_every_row_is_one_of_the_papers_own_table(paper: str, item: str) -> None
     for cell in printed_cells(paper, item):
         assert cell.printed is not None
         # SaLoss prints the rows of its Table 1 as columns; ours have room for more trainings.
-        row = rows.setdefault(cell.column if (paper, item) == ("saloss", "table-1") else cell.row, [])
+        row = rows.setdefault(
+            cell.column if (paper, item) == ("saloss", "table-1") else cell.row, []
+        )
         row += [cell.printed] if cell.spread is None else [cell.printed, cell.spread]
     missing = {name: row for name, row in rows.items() if not any(within(row, n) for n in numbers)}
     assert missing == {}
@@ -185,8 +187,18 @@ def borne_out(atom: Expression, cells: dict[str, CellSpec]) -> bool:
         ("saloss", "table-2", "With the loss, significantly fewer", (19, 20)),
         ("saloss", "table-2", "Best of all rows", (40, 40)),
         ("saloss", "table-3", "The two datasets with a significant gain", (2, 2)),
-        ("saloss", "table-8", "With TextRank fewer tokens suffice than with chi-squared or", (31, 40)),
-        ("saloss", "table-8", "With TextRank fewer tokens suffice than with chi-squared,", (16, 20)),
+        (
+            "saloss",
+            "table-8",
+            "With TextRank fewer tokens suffice than with chi-squared or",
+            (31, 40),
+        ),
+        (
+            "saloss",
+            "table-8",
+            "With TextRank fewer tokens suffice than with chi-squared,",
+            (16, 20),
+        ),
         ("saloss", "table-8", "With TextRank fewer tokens suffice than with tf-idf,", (15, 20)),
         ("saloss", "table-8", "tf-idf is about as good", (12, 20)),
         ("saloss", "table-8", "With tf-idf fewer tokens", (10, 20)),

@@ -30,7 +30,9 @@ def test_every_head_is_on_at_100_percent() -> None:
         assert count_heads(groups) == 6
 
 
-@pytest.mark.parametrize(("percent", "count"), [(20, 0), (25, 0), (26, 1), (50, 1), (74, 1), (75, 2)])
+@pytest.mark.parametrize(
+    ("percent", "count"), [(20, 0), (25, 0), (26, 1), (50, 1), (74, 1), (75, 2)]
+)
 def test_as_many_are_switched_on_as_the_share_comes_to(percent: int, count: int) -> None:
     """Of two heads that are left out; halves are rounded to the even number, as Python does."""
     for groups in corrupted_masks(facts(), "paper", percent, range(10)):
