@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from faithbench.reproductions.recipe import CellSpec, ClaimSpec, Part, PaperRecipe, read_recipe
+from faithbench.reproductions.recipe import CellSpec, ClaimSpec, PaperRecipe, Part, read_recipe
 from faithbench.reproductions.request import Clock, ReproduceRequest
 from faithbench.reproductions.values import Measured, Value, measured
 from tests.support.builders import MINI
@@ -87,7 +87,8 @@ def made(numbers: Sequence[float], *, seeds: int = 1) -> Measured:
 
 def alone(number: float, by_seed: Sequence[float] = ()) -> Measured:
     """Return a number without examples, and without seeds unless they are given."""
-    return Measured(number, None, 1, {}, tuple(by_seed) or (number,))
+    seeds = tuple(by_seed) or (number,)
+    return Measured(number, None, len(seeds), {}, seeds)
 
 
 def grid(printed: Mapping[str, float | None]) -> dict[str, CellSpec]:

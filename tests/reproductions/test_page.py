@@ -320,5 +320,5 @@ def test_a_summary_of_nothing_is_all_zero() -> None:
 def test_a_paper_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "mini").mkdir()
     (tmp_path / "mini" / "reproduction.json").write_text("{")
-    with pytest.raises(FaithbenchError, match="cannot read .*mini"):
+    with pytest.raises(FaithbenchError, match=r"cannot read .*mini"):
         write_index(tmp_path)

@@ -363,6 +363,34 @@ printed = [[1]]
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
+@bug("tasks, architectures and measures of the study are not looked up")
+@pytest.mark.parametrize(
+    "wrong", ['task = "sst3"', 'arch = "lstm"', 'metric = "own_shares"', 'projection = "entmax"']
+)
+def test_a_cell_of_the_study_names_what_there_is(tmp_path: Path, wrong: str) -> None:
+    facts = ['task = "sst2"', 'arch = "bilstm"', 'projection = "softmax"', 'metric = "own_share"']
+    key = wrong.partition(" ")[0]
+    cell = ", ".join([fact for fact in facts if not fact.startswith(key)] + [wrong])
+    table = f"""\
+[[items]]
+id = "table-1"
+title = "One cell"
+rows = [{{ name = "A", measure = "study", {cell} }}]
+columns = [{{ name = "x" }}]
+printed = [[1]]
+"""
+    path = put_recipe(tmp_path, HEAD + table)
+    with pytest.raises(FaithbenchError, match="table-1"):
+        read_recipe(path)
+
+
+@bug("a printed nan is read, and ends the run once its cells are measured")
+def test_what_is_printed_is_a_number(tmp_path: Path) -> None:
+    path = put_recipe(tmp_path, changed("0.25, -0.5", "nan, -0.5"))
+    with pytest.raises(FaithbenchError, match="finite"):
+        read_recipe(path)
+
+
 @pytest.mark.parametrize("content", [b"paper = [", b"paper", b"\xff", b"a = 1\na = 2"])
 def test_a_file_that_is_no_toml_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "cut.toml"

@@ -232,6 +232,17 @@ def test_significant_the_other_way_is_against_whatever_the_paper_printed() -> No
     assert found.trials[0].theirs == -8.0
 
 
+@bug("the side is that of the mean, where the test of ranks is significant the other way")
+@pytest.mark.parametrize("test", ["signed-rank", "rank-sum"])
+def test_one_text_far_off_does_not_turn_what_ranks_say(test: str) -> None:
+    """Nineteen of twenty texts are higher, and significantly so; one is lower by far."""
+    numbers = [1 + n / 100 for n in range(19)] + [-100.0]
+    values = {A: made(numbers), B: made([n / 1000 for n in range(20)])}
+    (trial,) = judged(test, values, greater=[A, B]).trials
+    assert trial.p is not None and trial.p < 0.01
+    assert trial.side != "against"
+
+
 EVEN = (0.1, -0.1, 0.2, -0.2, 0.3, -0.3, 0.05, -0.05)
 """Differences to 0 that cancel out: their interval reaches some .13 to either side."""
 
@@ -334,7 +345,13 @@ def test_numbers_without_examples_and_seeds_are_compared_alone(test: str) -> Non
     assert (equal.verdict, equal.why) == ("cannot be told", "one seed: no test")
 
 
-@bug("a number with seeds is compared with a bare number as if it had none")
+def test_a_number_of_many_texts_is_not_compared_alone() -> None:
+    """Macro-F1 of one network on 400 texts: another sample of texts would give another number."""
+    values = {A: Measured(0.9, None, 400, {}, (0.9,)), B: Measured(0.8, None, 400, {}, (0.8,))}
+    assert judged("t", values, greater=[A, B]).why == "one seed: no test"
+    assert judged("t", values | {B: alone(0.8)}, greater=[A, B]).verdict == "cannot be told"
+
+
 def test_seeds_are_not_left_out_where_the_other_side_is_a_number() -> None:
     """.5, .9 and 1.3 are not significantly above .8."""
     found = judged("t", {A: alone(0.9, (0.5, 0.9, 1.3))}, greater=[A, 0.8])

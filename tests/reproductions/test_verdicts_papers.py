@@ -91,10 +91,17 @@ def ordered(atom: Expression) -> tuple[str | float, str | float]:
 
 
 def values_at(found: dict[str | float, float], *, test: str, item: Item) -> dict[str, Value]:
-    """Give every cell texts, or seeds for tests of seeds, that vary little around its level."""
+    """Give every cell texts, or seeds for tests of seeds, that vary little around its level.
+
+    A test of seeds cannot compare them with a number: such cells are single numbers themselves.
+    """
     values: dict[str, Value] = {}
+    single = test == "t" and any(not isinstance(one, str) for one in found)
     for name in cells_of(item):
         level = found.get(name, 0.0)
+        if single:
+            values[name] = alone(level)
+            continue
         texts = {f"e{n}": level + 0.01 * n for n in range(TEXTS)}
         seeds = (level - 0.001, level, level + 0.001)
         values[name] = Measured(level, None, TEXTS, {} if test == "t" else texts, seeds)

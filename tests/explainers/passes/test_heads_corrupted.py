@@ -64,9 +64,9 @@ def test_the_share_is_in_the_name_of_the_mask(mask: str, percent: int | None) ->
 
 
 @pytest.mark.parametrize(
-    "mask", ["corrupted-x", "corrupted-130", "corrupted-101", "corrupted-", "corrupted", "corrupted--5",
-             "corrupted-1.5"]
-)  # fmt: skip
+    "mask",
+    [f"corrupted{end}" for end in ("-x", "-130", "-101", "-", "", "--5", "-1.5", "-30%", "- 3")],
+)
 def test_a_share_that_is_none_is_refused_in_one_line(mask: str) -> None:
     with pytest.raises(FaithbenchError) as caught:
         corruption(mask)
