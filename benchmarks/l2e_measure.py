@@ -27,8 +27,12 @@ from faithbench.models.encoding import encode
 from faithbench.models.session import Session
 from faithbench.records.record import read
 from faithbench.records.store import StoredRecord
-from faithbench.reproductions.pairs import own_readings, same_prediction, student_labels
 from faithbench.run import Job, Request, make_job, run
+from faithbench.studies.reproduction.measures.pairs import (
+    own_readings,
+    same_prediction,
+    student_labels,
+)
 from faithbench.training.card import is_finished
 
 OVERLAPS = ("iou_semantic", "iou_lexical", "iou_labels")

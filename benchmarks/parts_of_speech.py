@@ -23,9 +23,14 @@ import numpy as np
 from tabulate import tabulate
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.reproductions.parts_of_speech import Profile, Tagged, profile_of, tags_of
 from faithbench.stats.pairwise import holm
 from faithbench.stats.signed_rank import signed_rank
+from faithbench.studies.reproduction.measures.parts_of_speech import (
+    Profile,
+    Tagged,
+    profile_of,
+    tags_of,
+)
 
 if TYPE_CHECKING:
     from faithbench.data.dataset import Dataset

@@ -83,6 +83,9 @@ _KEPT = {
     "study sparse-attention": (
         "finished networks and records are kept; the same command continues after them"
     ),
+    "reproduce": (
+        "finished tables, models and records are kept; the same command continues after them"
+    ),
     "train": "the same command continues from the last checkpoint, if one was written",
     "submission regenerate": (
         "submissions measured so far keep their records; the same command continues with the others"

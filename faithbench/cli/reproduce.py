@@ -15,8 +15,8 @@ from faithbench.cli.options import DataFolder, Device, Jobs
 from faithbench.core.errors import FaithbenchError, unknown
 
 if TYPE_CHECKING:
-    from faithbench.reproductions.recipe import Item
-    from faithbench.reproductions.result import ItemResult, Reproduction
+    from faithbench.studies.reproduction.recipe import Item
+    from faithbench.studies.reproduction.result import ItemResult, Reproduction
 
 _MODELS = ("bundled", "hub")
 
@@ -81,13 +81,9 @@ def reproduce(
     from faithbench.cli.display import progress_on
 
     with progress_on(console, "loading") as progress:
-        from faithbench.reproductions.reproduce import (
-            chosen_items,
-            find_recipe,
-            paper_names,
-            reproduce,
-        )
-        from faithbench.reproductions.request import ReproduceRequest
+        from faithbench.studies.reproduction.catalogue import chosen_items, find_recipe, paper_names
+        from faithbench.studies.reproduction.reproduce import reproduce
+        from faithbench.studies.reproduction.request import ReproduceRequest
 
         paper, _, item = what.partition("/") if not what.endswith(".toml") else (what, "", "")
         papers = paper_names() if what == "all" else (paper,)
@@ -121,7 +117,7 @@ def reproduce(
 
 def _show(console: Console, found: Reproduction, items: tuple[str, ...], source: str) -> None:
     """Print the verdicts of the items that were asked for."""
-    from faithbench.reproductions.page import item_name
+    from faithbench.studies.reproduction.page import item_name
 
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column(found.paper, no_wrap=True)
@@ -144,9 +140,9 @@ def _show(console: Console, found: Reproduction, items: tuple[str, ...], source:
 
 def _list(console: Console, folder: Path) -> None:
     """List papers, tables and figures: what each needs, how long it takes, and its state."""
-    from faithbench.reproductions.recipe import read_recipe
-    from faithbench.reproductions.reproduce import paper_names, recipe_folder
-    from faithbench.reproductions.result import read_reproduction
+    from faithbench.studies.reproduction.catalogue import paper_names, recipe_folder
+    from faithbench.studies.reproduction.recipe import read_recipe
+    from faithbench.studies.reproduction.result import read_reproduction
 
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("paper/item", no_wrap=True)
@@ -181,13 +177,13 @@ def _list(console: Console, folder: Path) -> None:
 
 
 def _size(item: Item) -> str:
-    from faithbench.reproductions.recipe import cells_of
+    from faithbench.studies.reproduction.recipe import cells_of
 
     return "texts" if item.maps is not None else str(len(cells_of(item)))
 
 
 def _needs(item: Item) -> str:
-    from faithbench.reproductions.recipe import cells_of
+    from faithbench.studies.reproduction.recipe import cells_of
 
     if item.maps is not None:
         return ", ".join(item.maps.models)

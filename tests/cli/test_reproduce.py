@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from faithbench.reproductions import reproduce as module
-from faithbench.reproductions.recipe import cells_of, read_recipe
-from faithbench.reproductions.reproduce import paper_names, recipe_folder
-from faithbench.reproductions.request import ReproduceRequest
-from faithbench.reproductions.result import (
+from faithbench.studies.reproduction import reproduce as module
+from faithbench.studies.reproduction.catalogue import paper_names, recipe_folder
+from faithbench.studies.reproduction.recipe import cells_of, read_recipe
+from faithbench.studies.reproduction.request import ReproduceRequest
+from faithbench.studies.reproduction.result import (
     CellResult,
     ClaimResult,
     ItemResult,
     Reproduction,
     write_reproduction,
 )
-from tests.reproductions import CLAIM, HEAD, MODEL, TABLE, bug, put_recipe
+from tests.studies.reproduction import CLAIM, HEAD, MODEL, TABLE, put_recipe
 from tests.support.commands import LIGHT, Call, complaint, fresh
 from tests.support.training import save_base
 
@@ -77,7 +77,6 @@ def test_what_was_run_has_its_time_and_state(call: Call, tmp_path: Path) -> None
     assert line.split()[-2:] == ["not", "run"], "a list is no place to stop at a broken file"
 
 
-@bug("the list imports torch and transformers, though it needs recipes alone")
 def test_the_list_loads_nothing_heavy(tmp_path: Path) -> None:
     process = subprocess.run(
         [sys.executable, "-c", LIGHT, "reproduce"],
@@ -227,7 +226,6 @@ def test_a_recipe_of_ones_own_from_the_file_to_the_page(
     assert (tmp_path / "reproductions" / "mini" / "README.md").read_text() == page
 
 
-@bug("Ctrl-C says that nothing is kept, though models, records and items are")
 def test_ctrl_c_says_what_is_kept(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object) -> Any:
         raise KeyboardInterrupt

@@ -1,0 +1,87 @@
+"""Figures of a reproduction as Vega-Lite: beside the page as JSON, SVG and PNG."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import replace_file
+from faithbench.studies.reproduction.recipe import Item
+from faithbench.studies.reproduction.result import ItemResult
+
+Spec = dict[str, Any]
+SCALE = 2
+"""Pixels of the PNG per point of the figure."""
+# Told apart without colour vision, too (Okabe and Ito), and then by their dashes.
+_COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#000000", "#999999"]
+
+
+def write_chart(item: Item, result: ItemResult, name: str, folder: Path) -> bool:
+    """Write the chart of a figure under a name; returns whether there was something to draw."""
+    spec = chart_of(item, result)
+    if spec is None:
+        return False
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise FaithbenchError(
+            "figures need vl-convert-python, which is not installed; "
+            "run: pip install 'faithbench[page]'"
+        ) from error
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(folder / f"{name}.vl.json", (json.dumps(spec, indent=1) + "\n").encode())
+    replace_file(folder / f"{name}.svg", vl_convert.vegalite_to_svg(spec).encode())
+    replace_file(folder / f"{name}.png", vl_convert.vegalite_to_png(spec, scale=SCALE))
+    return True
+
+
+def chart_of(item: Item, result: ItemResult) -> Spec | None:
+    """Return the chart of a figure's cells: a colour per row, columns along the axis."""
+    values = [
+        {"row": cell.row, "column": cell.column, "value": cell.ours}
+        | ({} if cell.interval is None else {"low": cell.interval[0], "high": cell.interval[1]})
+        for cell in result.cells
+        if cell.ours is not None
+    ]
+    if not item.chart or not values:
+        return None
+    rows = list(dict.fromkeys(value["row"] for value in values))
+    scale: Spec = {"type": "log"} if item.log else {"zero": item.chart == "bars"}
+    y: Spec = {"field": "value", "type": "quantitative", "title": None, "scale": scale}
+    x: Spec = {
+        "field": "column",
+        "type": "nominal",
+        "sort": [column.name for column in item.columns],
+        "title": None,
+        "axis": {"labelAngle": -40 if len(item.columns) > 4 else 0},
+    }
+    colour: Spec = {
+        "field": "row", "type": "nominal", "sort": rows,
+        "scale": {"domain": rows, "range": [_COLOURS[i % len(_COLOURS)] for i in range(len(rows))]},
+    }  # fmt: skip
+    encoding: Spec = {"x": x, "y": y, "color": colour}
+    mark: Spec = {"type": "bar"}
+    if item.chart == "bars":
+        encoding["xOffset"] = {"field": "row", "sort": rows}
+    else:
+        mark = {"type": "line" if item.chart == "lines" else "point", "point": True}
+        if item.chart == "lines":
+            encoding["strokeDash"] = {"field": "row", "type": "nominal", "legend": None}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": {"text": item.title, "anchor": "start", "fontSize": 13},
+        "background": "white",
+        "width": min(760, max(320, 40 * len(item.columns))),
+        "height": 260,
+        "data": {"values": values},
+        "mark": mark,
+        "encoding": encoding,
+        "config": {
+            "font": "sans-serif",
+            "view": {"stroke": None},
+            "axis": {"labelFontSize": 11, "gridColor": "#e5e8ec"},
+            "legend": {"orient": "bottom", "title": None, "columns": 4, "symbolLimit": 30},
+        },
+    }

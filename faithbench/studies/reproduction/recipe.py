@@ -1,0 +1,548 @@
+"""A paper as a file: its tables cell by cell, the numbers it printed, and its claims.
+
+Recipes hold no code. A table is a grid: each cell is what the table, its column and its row say
+together. All schemas are closed, and a wrong recipe is refused in one line.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StrictFloat, StrictInt, ValidationError, model_validator
+
+from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.files import digest_of, reason
+from faithbench.core.schema import Closed, describe_error
+from faithbench.core.spec import parse_explainers
+from faithbench.data.tasks import load_task
+from faithbench.metrics.registry import METRICS
+
+Measure = Literal["explanation", "model", "saliency", "fresh", "pair", "study", "heads"]
+Test = Literal["signed-rank", "rank-sum", "t", "mcnemar", "tau", "interval"]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+Text = Annotated[str, Field(min_length=1)]
+Positive = Annotated[StrictInt, Field(ge=1)]
+Number = Annotated[StrictFloat, Field(allow_inf_nan=False)] | StrictInt
+NONE = "-"
+"""Stands in a table where the paper prints no number."""
+OWN = "+"
+"""Stands in a table for a cell that is ours: measured, though the paper has no such number."""
+CELL = " | "
+"""Between the row and the column of a cell that a claim names."""
+
+MODEL_SCORES = ("accuracy", "macro_f1", "precision", "recall", "f1")
+SALIENCY_SCORES = (
+    "word", "intermediate", "decision",
+    "word_unmarked", "intermediate_unmarked", "decision_unmarked",
+    "tpr_before", "tpr_after", "tpr_drop",
+)  # fmt: skip
+PAIR_SCORES = ("both", "own_both", "own_agreement", "own_positive", "own_negative")
+HEAD_SCORES = (
+    "depth_syntactic", "depth_positional", "share_syntactic", "share_positional",
+    "peak_nsubj", "peak_dobj", "peak_amod", "peak_advmod",
+)  # fmt: skip
+CURVES = tuple(f"{name}@{k}" for name in ("aopc", "lodds") for k in range(10, 100, 10))
+"""AOPC and LOdds at one share of erased tokens, read from a row's curve."""
+TAGS = tuple(
+    f"pos:{tag}"
+    for tag in (
+        "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN",
+        "PUNCT", "SCONJ", "SYM", "VERB", "X",
+    )
+)  # fmt: skip
+"""Mean importance of words of one part of speech, by the universal tags."""
+STUDIED = ("bilstm", "transformer")
+"""The networks of the study of sparse attention."""
+PROJECTED = r"all|softmax|sparsemax|entmax15|sparsegen:-?[0-9.]+"
+"""Projections of their attention; a trend is over all of them."""
+COSTS = ("seconds", "forward_equivalents")
+"""Costs that a record has without a value per example."""
+
+
+class Training(Closed):
+    """How a model of a recipe is trained, where it does not come with faithbench.
+
+    `limit` is the most training texts, `dev_limit` the most that choose the epoch. The others are
+    options of `faithbench train`.
+    """
+
+    objectives: tuple[Text, ...] = ()
+    arch: str = ""
+    vectors: str = "minilm"
+    width: int = 0
+    epochs: Positive = 1
+    limit: Positive | None = None
+    dev_limit: Positive | None = 500
+    max_tokens: Positive | None = None
+    batch_size: Positive = 32
+    learning_rate: float | None = None
+    dropout: float = 0.0
+    encoder_dropout: float = 0.0
+
+
+class HubSpec(Closed):
+    """A model on the hub; `task` and `only` say on what it is explained, if not as its stand-in."""
+
+    name: Text
+    task: str = ""
+    only: str = ""
+
+
+class ModelSpec(Closed):
+    """A model that cells explain: the paper's own on the hub, and what stands for it here.
+
+    `stands_for` is the paper's model. The stand-in is `bundled`, or is trained by `train` on the
+    task's own data under `seeds` seeds; without either, only the hub has the model. `texts` is the
+    number of test texts that are explained, `lessons` the number of training texts that students
+    learn from, and `only` a label of the task that all explained texts must have. A `long` one
+    takes hours on a CPU, and is made only if that is asked for.
+    """
+
+    task: Text
+    stands_for: Text
+    bundled: str = ""
+    hub: HubSpec | None = None
+    train: Training | None = None
+    seeds: Positive = 1
+    texts: Positive = 100
+    lessons: Positive = 1000
+    only: str = ""
+    long: bool = False
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> Self:
+        if self.bundled and self.train:
+            raise ValueError("a model is bundled or trained, not both")
+        if not (self.bundled or self.train or self.hub):
+            raise ValueError("needs bundled, train or hub: where the model comes from")
+        return self
+
+
+class Part(Closed):
+    """What a table, a column or a row says of its cells.
+
+    `measure` says where the number is from: an explainer's record (`explanation`, which is usual),
+    the score of a model (`model`) or its saliency by level (`saliency`), classifiers trained on
+    rationales (`fresh`), a student beside its teacher (`pair`), the study of sparse attention
+    (`study`), or the statistics of attention heads (`heads`). A `model` may hold `{task}`, which is
+    the cell's `task`. `label` keeps only texts of that label. `scale` turns our number into the
+    paper's unit: 100 for percent. With `teacher`, `form` and `who`, the explainer is a teacher or
+    the student that was distilled from it.
+    """
+
+    measure: Measure | None = None
+    model: str | None = None
+    explainer: str | None = None
+    metric: str | None = None
+    scale: float | None = None
+    label: str | None = None
+    teacher: str | None = None
+    form: Literal["labelling", "ranking"] | None = None
+    who: Literal["student", "teacher", "random"] | None = None
+    ratio: float | None = None
+    seeds: Positive | None = None
+    task: str | None = None
+    arch: str | None = None
+    projection: str | None = None
+
+
+class Line(Part):
+    """A row or a column: its name in the paper, and what its cells have in common."""
+
+    name: Text
+
+
+Operand = str | StrictFloat | StrictInt
+
+
+class Correlation(Closed):
+    """Cells whose numbers rise or fall with others: with numbers, or with those of other cells."""
+
+    of: tuple[Text, ...] = Field(min_length=3)
+    by: tuple[Operand, ...] = Field(min_length=3)
+    sign: Literal["positive", "negative"]
+
+
+class Expression(Closed):
+    """A statement about cells: one of less, greater, same, correlation, all_of and count_of.
+
+    A cell is named `row | column`. `each` stands for the statement with every combination of its
+    values in the place of `{name}`. `same` asks for a difference of at most `within`.
+    """
+
+    less: tuple[Operand, Operand] | None = None
+    greater: tuple[Operand, Operand] | None = None
+    same: tuple[Operand, Operand] | None = None
+    within: float | None = None
+    correlation: Correlation | None = None
+    all_of: tuple[Expression, ...] | None = None
+    count_of: tuple[Expression, ...] | None = None
+    at_least: Positive | None = None
+    each: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _is_one_statement(self) -> Self:
+        said = [name for name in STATEMENTS if getattr(self, name) is not None]
+        if len(said) != 1:
+            raise ValueError(
+                f"needs exactly one of {', '.join(STATEMENTS)}, found {said or 'none'}"
+            )
+        if (self.same is None) != (self.within is None):
+            raise ValueError("same and within go together")
+        if (self.count_of is None) != (self.at_least is None):
+            raise ValueError("count_of and at_least go together")
+        if self.all_of == () or self.count_of == () or not all(self.each.values()):
+            raise ValueError("all_of, count_of and the lists of each need an entry")
+        return self
+
+
+STATEMENTS = ("less", "greater", "same", "correlation", "all_of", "count_of")
+
+
+class ClaimSpec(Expression):
+    """What the paper says (`says`, in our words), where, and the test that decides it.
+
+    An `own` one is a question of ours beside the paper's claims, and is counted apart.
+    """
+
+    says: Text
+    where: Text
+    test: Test
+    note: str = ""
+    own: bool = False
+
+
+class Maps(Closed):
+    """Texts side by side: the first explainer's scores, and how the others differ from it.
+
+    With `models`, one explainer is shown on each of them instead. `texts` examples are drawn, one
+    of each class first; `top` marks only so many words.
+    """
+
+    models: tuple[str, ...] = Field(min_length=1)
+    explainers: tuple[str, ...] = Field(min_length=1)
+    texts: Positive = 2
+    top: Positive | None = None
+    contiguous: float | None = None
+    marked: bool = False
+
+
+class Item(Closed):
+    """A table or a figure of the paper.
+
+    `printed` has the numbers of the paper, row by row: "-" where it has none, "+" for a cell of our
+    own, which is measured all the same. `spread` has those behind the plus-minus sign. A figure
+    prints no number. `ranked` says that rows, or columns, are methods whose order can be compared
+    with the paper's, and `chart` how a figure is drawn.
+    """
+
+    id: Annotated[str, Field(pattern=r"^(table|figure)-\d+(-\d+)?$")]
+    title: Text
+    kind: Literal["table", "figure", "maps"] = "table"
+    cells: Part = Field(default_factory=Part)
+    rows: tuple[Line, ...] = ()
+    columns: tuple[Line, ...] = ()
+    printed: tuple[tuple[Number | Literal["-", "+"], ...], ...] = ()
+    spread: tuple[tuple[Number | Literal["-", "+"], ...], ...] = ()
+    ranked: Literal["rows", "columns", ""] = ""
+    chart: Literal["lines", "bars", "dots", ""] = ""
+    log: bool = False
+    claims: tuple[ClaimSpec, ...] = ()
+    maps: Maps | None = None
+    departs: tuple[Text, ...] = ()
+    minutes: float = 1.0
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if (self.kind == "maps") != (self.maps is not None):
+            raise ValueError(f"{self.id}: kind = 'maps' and the table maps go together")
+        if self.kind == "maps":
+            return self
+        if not (self.rows and self.columns):
+            raise ValueError(f"{self.id} needs rows and columns")
+        for lines, noun in ((self.rows, "rows"), (self.columns, "columns")):
+            names = [line.name for line in lines]
+            if twice := [name for index, name in enumerate(names) if name in names[:index]]:
+                raise ValueError(f"{self.id} has two {noun} named {twice[0]!r}")
+        if self.kind == "table" or self.printed:
+            self._check_grid("printed", self.printed)
+        if self.spread:
+            self._check_grid("spread", self.spread)
+        return self
+
+    def _check_grid(self, name: str, grid: tuple[tuple[object, ...], ...]) -> None:
+        if len(grid) != len(self.rows):
+            raise ValueError(f"{self.id}: {name} has {len(grid)} rows for {len(self.rows)}")
+        for row, numbers in zip(self.rows, grid, strict=True):
+            if len(numbers) != len(self.columns):
+                raise ValueError(
+                    f"{self.id}: {name} of row {row.name!r} has {len(numbers)} numbers for "
+                    f"{len(self.columns)} columns"
+                )
+
+
+@dataclass(frozen=True)
+class CellSpec:
+    """One cell: where it stands, what it is made of, and what the paper printed."""
+
+    item: str
+    row: str
+    column: str
+    part: Part
+    printed: float | None
+    spread: float | None
+
+    @property
+    def name(self) -> str:
+        """How claims name it."""
+        return f"{self.row}{CELL}{self.column}"
+
+
+class PaperRecipe(Closed):
+    """All that a recipe file says of a paper.
+
+    `stand_ins` says what stands for what, and why; `missing` lists tables that are not results.
+    """
+
+    paper: Name
+    title: Text
+    citation: Text
+    stand_ins: dict[str, str] = Field(default_factory=dict)
+    models: dict[str, ModelSpec] = Field(default_factory=dict)
+    items: tuple[Item, ...] = Field(min_length=1)
+
+    @property
+    def by_id(self) -> dict[str, Item]:
+        """The items by their ids."""
+        return {item.id: item for item in self.items}
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of what the recipe says."""
+        return digest_of(self.model_dump(mode="json"))
+
+
+def read_recipe(path: Path) -> PaperRecipe:
+    """Read a recipe and check every name in it; an error is one line that says what to fix."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        recipe = PaperRecipe.model_validate(data)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise FaithbenchError(f"cannot read recipe {path}: {reason(error)}") from error
+    except ValidationError as error:
+        raise FaithbenchError(f"recipe {path}: {describe_error(error)}; fix it there") from error
+    try:
+        _check(recipe)
+    except FaithbenchError as error:
+        raise FaithbenchError(f"recipe {path}: {error}; fix it there") from None
+    return recipe
+
+
+def cells_of(item: Item) -> dict[str, CellSpec]:
+    """Return the cells of a table or figure by name, row by row, without those the paper lacks."""
+    cells: dict[str, CellSpec] = {}
+    for number, row in enumerate(item.rows):
+        for place, column in enumerate(item.columns):
+            printed = item.printed[number][place] if item.printed else None
+            if printed == NONE:
+                continue
+            spread = item.spread[number][place] if item.spread else None
+            cell = CellSpec(
+                item.id,
+                row.name,
+                column.name,
+                _merged(item.cells, column, row),
+                None if printed in (None, OWN) else float(printed),
+                None if spread in (None, NONE, OWN) else float(spread),
+            )
+            cells[cell.name] = cell
+    return cells
+
+
+def _merged(*parts: Part) -> Part:
+    """Return what the parts say together; a later one has the last word."""
+    said: dict[str, Any] = {}
+    for part in parts:
+        values = part.model_dump(exclude_none=True)
+        said |= {key: value for key, value in values.items() if key != "name"}
+    if "model" in said:
+        said["model"] = said["model"].replace("{task}", said.get("task", "{task}"))
+    return Part.model_validate(said)
+
+
+Atom = tuple[Literal["less", "greater", "same", "correlation"], Expression]
+
+
+def expand(expression: Expression, bound: Mapping[str, str] | None = None) -> Expression:
+    """Return an expression with the values of `each` in their places, and no `each` any more.
+
+    A statement about cells that has one becomes an all_of; inside all_of and count_of, its
+    expansions stand side by side.
+    """
+    made = _expansions(expression, bound or {})
+    return made[0] if len(made) == 1 else Expression(all_of=tuple(made))
+
+
+def _expansions(expression: Expression, bound: Mapping[str, str]) -> list[Expression]:
+    """Return an expression once for every combination of the values of its `each`."""
+    combinations = itertools.product(*expression.each.values())
+    return [
+        _filled(expression, {**bound, **dict(zip(expression.each, values, strict=True))})
+        for values in combinations
+    ]
+
+
+def _filled(expression: Expression, names: Mapping[str, str]) -> Expression:
+    for combined in ("all_of", "count_of"):
+        parts = getattr(expression, combined)
+        if parts is not None:
+            flat = [whole for part in parts for whole in _expansions(part, names)]
+            return Expression.model_validate(
+                {combined: tuple(flat), "at_least": expression.at_least}
+            )
+    said = expression.model_dump(
+        exclude_none=True, exclude={"each", "says", "where", "test", "note", "own"}
+    )
+    return Expression.model_validate(_replaced(said, names))
+
+
+def _replaced(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        for name, text in names.items():
+            value = value.replace(f"{{{name}}}", text)
+        return value
+    if isinstance(value, dict):
+        return {key: _replaced(each, names) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_replaced(each, names) for each in value)
+    return value
+
+
+def atoms_of(expression: Expression) -> Iterator[Expression]:
+    """Yield the statements about cells in an expanded expression, in their order."""
+    parts = expression.all_of if expression.all_of is not None else expression.count_of
+    if parts is None:
+        yield expression
+        return
+    for part in parts:
+        yield from atoms_of(part)
+
+
+def operands_of(atom: Expression) -> tuple[Operand, ...]:
+    """Return the cells and numbers that a statement is about."""
+    if atom.correlation is not None:
+        return (*atom.correlation.of, *atom.correlation.by)
+    return atom.less or atom.greater or atom.same or ()
+
+
+def _check(recipe: PaperRecipe) -> None:
+    ids = [item.id for item in recipe.items]
+    if twice := [name for index, name in enumerate(ids) if name in ids[:index]]:
+        raise FaithbenchError(f"two items are called {twice[0]!r}")
+    for spec in recipe.models.values():
+        hub = spec.hub or HubSpec(name="none")
+        for name, only in ((spec.task, spec.only), (hub.task or spec.task, hub.only)):
+            task = load_task(name)
+            if only and only not in task.labels:
+                raise unknown(f"label of task {name}", only, task.labels)
+    for item in recipe.items:
+        if item.maps is not None:
+            for name in item.maps.models:
+                _model(recipe, item, name)
+            for text in item.maps.explainers:
+                _check_explainer(item, text)
+            continue
+        cells = cells_of(item)
+        for cell in cells.values():
+            _check_cell(recipe, item, cell)
+        for claim in item.claims:
+            whole = expand(claim)
+            if whole.count_of is not None and len(whole.count_of) < (whole.at_least or 0):
+                raise FaithbenchError(
+                    f"{item.id}, claim {claim.says[:40]!r}: at_least is {whole.at_least} of "
+                    f"{len(whole.count_of)}"
+                )
+            for atom in atoms_of(whole):
+                _check_atom(item, cells, claim, atom)
+
+
+def _model(recipe: PaperRecipe, item: Item, name: str | None) -> ModelSpec:
+    if not name:
+        raise FaithbenchError(f"{item.id} has a cell without a model")
+    if name not in recipe.models:
+        raise FaithbenchError(f"{item.id}: {unknown('model of the recipe', name, recipe.models)}")
+    return recipe.models[name]
+
+
+def _check_explainer(item: Item, text: str) -> None:
+    from faithbench.explainers.registry import EXPLAINERS
+
+    for name, _ in parse_explainers(text):
+        if name not in EXPLAINERS:
+            raise FaithbenchError(f"{item.id}: {unknown('explainer', name, EXPLAINERS)}")
+
+
+def _check_cell(recipe: PaperRecipe, item: Item, cell: CellSpec) -> None:
+    part = cell.part
+    where = f"{item.id}, cell {cell.name!r}"
+    measure = part.measure or "explanation"
+    if measure == "study":
+        if not (part.task and part.arch and part.projection and part.metric):
+            raise FaithbenchError(f"{where} needs task, arch, projection and metric")
+        try:
+            load_task(part.task)
+        except FaithbenchError as error:
+            raise FaithbenchError(f"{where}: {error}") from None
+        if part.arch not in STUDIED:
+            raise FaithbenchError(f"{where}: {unknown('architecture', part.arch, STUDIED)}")
+        if not re.fullmatch(PROJECTED, part.projection):
+            raise FaithbenchError(f"{where}: no projection named {part.projection!r}")
+        return
+    spec = _model(recipe, item, part.model)
+    if not part.metric:
+        raise FaithbenchError(f"{where} has no metric")
+    if part.label and part.label not in load_task(spec.task).labels:
+        raise FaithbenchError(
+            f"{where}: {unknown('label', part.label, load_task(spec.task).labels)}"
+        )
+    known: Mapping[str, tuple[str, ...]] = {
+        "model": MODEL_SCORES,
+        "saliency": SALIENCY_SCORES,
+        "pair": PAIR_SCORES,
+        "heads": HEAD_SCORES,
+        "fresh": ("fresh_f1_topk", "fresh_f1_contiguous"),
+        "explanation": (*METRICS, *COSTS, *CURVES, *TAGS),
+    }
+    if part.metric not in known[measure]:
+        raise FaithbenchError(f"{where}: {unknown('metric', part.metric, known[measure])}")
+    if measure == "pair" or part.who:
+        if not (part.teacher and part.form):
+            raise FaithbenchError(f"{where} needs teacher and form")
+        _check_explainer(item, part.teacher)
+    elif measure in ("explanation", "fresh"):
+        if not part.explainer:
+            raise FaithbenchError(f"{where} has no explainer")
+        _check_explainer(item, part.explainer)
+
+
+def _check_atom(
+    item: Item, cells: Mapping[str, CellSpec], claim: ClaimSpec, atom: Expression
+) -> None:
+    named = [operand for operand in operands_of(atom) if isinstance(operand, str)]
+    for name in named:
+        if name not in cells:
+            raise FaithbenchError(
+                f"{item.id}, claim {claim.says[:40]!r}: {unknown('cell', name, cells)}"
+            )
+    if atom.correlation and len(atom.correlation.of) != len(atom.correlation.by):
+        raise FaithbenchError(f"{item.id}, claim {claim.says[:40]!r}: of and by differ in length")
+    if (atom.correlation is not None) != (claim.test == "tau"):
+        raise FaithbenchError(f"{item.id}, claim {claim.says[:40]!r}: correlation goes with tau")
+    if (atom.same is not None) != (claim.test == "interval"):
+        raise FaithbenchError(f"{item.id}, claim {claim.says[:40]!r}: same goes with interval")

@@ -1,0 +1,398 @@
+"""Verdicts worked by hand: each kind of statement, each test, and numbers that are swapped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from scipy.stats import kendalltau, ranksums, ttest_ind
+
+from faithbench.stats.pairwise import holm
+from faithbench.studies.reproduction.recipe import expand
+from faithbench.studies.reproduction.values import Measured, Missing, Value
+from faithbench.studies.reproduction.verdicts import ALONE, Judged, describe, judge
+from tests.studies.reproduction import alone, claim, grid, made, unprinted
+
+A, B, C = "A | x", "B | x", "C | x"
+LOW = tuple(n / 10 for n in range(1, 11))
+HIGH = tuple(value + 0.31 + n / 100 for n, value in enumerate(LOW))
+"""Ten examples, each higher than in LOW, by .355 in the mean: p is 2 / 2^10."""
+
+
+def judged(
+    test: str,
+    values: Mapping[str, Value],
+    printed: Mapping[str, float | None] | None = None,
+    **statement: Any,
+) -> Judged:
+    cells = unprinted(values) if printed is None else grid(printed)
+    return judge(claim(test, **statement), cells, values)
+
+
+def sides(found: Judged) -> list[str]:
+    return [trial.side for trial in found.trials]
+
+
+# Each kind of statement, and its numbers swapped
+
+
+def test_greater_and_less_are_opposites() -> None:
+    values = {A: made(HIGH), B: made(LOW)}
+    found = judged("signed-rank", values, greater=[A, B])
+    (trial,) = found.trials
+    assert (found.verdict, found.why, found.count) == ("holds", "", "1 of 1 for it")
+    assert (trial.what, trial.side, trial.n) == ("A | x > B | x", "for", 10)
+    assert trial.difference == pytest.approx(0.355) and trial.p == 2 / 2**10
+    assert trial.interval is not None and 0.31 <= trial.interval[0] < 0.355 < trial.interval[1]
+    swapped = judged("signed-rank", {A: values[B], B: values[A]}, greater=[A, B])
+    assert (swapped.verdict, swapped.count) == ("does not hold", "0 of 1 for it, 1 against")
+    assert swapped.trials[0].difference == pytest.approx(-0.355)
+    # A positive difference is one in the claimed direction.
+    less = judged("signed-rank", values, less=[B, A])
+    assert less.verdict == "holds" and less.trials[0].difference == pytest.approx(0.355)
+    assert less.trials[0].what == "B | x < A | x"
+    assert judged("signed-rank", values, less=[A, B]).verdict == "does not hold"
+
+
+def test_a_cell_is_compared_with_a_number() -> None:
+    values = {A: made(HIGH)}
+    assert judged("signed-rank", values, greater=[A, 0.4]).verdict == "holds"
+    assert judged("signed-rank", values, greater=[0.4, A]).verdict == "does not hold"
+    found = judged("signed-rank", values, less=[A, 0.5])
+    # Only the first, .41, is below .5: by .09, which has rank 2 after the .02 of the second.
+    assert found.verdict == "does not hold" and found.trials[0].p == pytest.approx(6 / 2**10)
+    assert found.trials[0].what == "A | x < 0.5"
+
+
+def test_same_asks_for_an_interval_within_the_margin() -> None:
+    near = tuple(value + step for value, step in zip(LOW, (0.01, -0.01) * 5, strict=True))
+    values = {A: made(near), B: made(LOW)}
+    found = judged("interval", values, same=[A, B], within=0.02)
+    (trial,) = found.trials
+    assert found.verdict == "holds" and trial.what == "A | x = B | x (within 0.02)"
+    assert trial.p is None and trial.difference == pytest.approx(0)
+    assert trial.interval is not None and -0.01 <= trial.interval[0] < trial.interval[1] <= 0.01
+    # All of it outside the margin is against, on either side; a part of it says nothing.
+    for pair in ([A, B], [B, A]):
+        apart = judged("interval", {A: made(HIGH), B: made(LOW)}, same=pair, within=0.3)
+        assert apart.verdict == "does not hold" and apart.trials[0].p is None
+    across = judged("interval", {A: made(HIGH), B: made(LOW)}, same=[A, B], within=0.355)
+    assert (across.verdict, across.why) == ("cannot be told", "the interval reaches beyond 0.355")
+
+
+def test_a_correlation_is_tested_over_cells() -> None:
+    names = [f"A | {n}" for n in range(6)]
+    values: dict[str, Value] = {name: alone(0.1 * n) for n, name in enumerate(names)}
+    rises = {"of": names, "by": [0, 1, 2, 3, 4, 5], "sign": "positive"}
+    found = judged("tau", values, correlation=rises)
+    (trial,) = found.trials
+    assert (found.verdict, trial.what) == ("holds", "rises from 'A | 0' to 'A | 5'")
+    # One order of 720 agrees in all pairs, and one disagrees.
+    assert trial.difference == pytest.approx(1) and trial.p == pytest.approx(2 / 720)
+    falls = judged("tau", values, correlation=rises | {"sign": "negative"})
+    assert (falls.verdict, falls.trials[0].what[:5]) == ("does not hold", "falls")
+    swapped = dict(zip(names, reversed(values.values()), strict=True))
+    assert judged("tau", swapped, correlation=rises).verdict == "does not hold"
+    # Cells may be compared with cells, and means with means.
+    by = [f"B | {n}" for n in range(6)]
+    both = values | {name: made((n**2, n**2 + 1)) for n, name in enumerate(by)}
+    assert judged("tau", both, correlation=rises | {"by": by}).verdict == "holds"
+
+
+def test_a_correlation_of_few_or_of_equal_cells_cannot_be_told() -> None:
+    names = ["A | 0", "A | 1", "A | 2"]
+    few = {name: alone(float(n)) for n, name in enumerate(names)}
+    rises = {"of": names, "by": [0, 1, 2], "sign": "positive"}
+    found = judged("tau", few, correlation=rises)
+    assert (found.verdict, found.why) == ("cannot be told", "too few to tell")
+    assert found.trials[0].p == pytest.approx(kendalltau([0, 1, 2], [0, 1, 2]).pvalue) == 1 / 3
+    equal = dict.fromkeys(names, alone(1.0))
+    found = judged("tau", equal, correlation=rises)
+    assert (found.verdict, found.why) == ("cannot be told", "all cells are equal")
+
+
+def test_all_of_holds_if_all_do() -> None:
+    values = {A: made(HIGH), B: made(LOW), C: made([v - 0.3 for v in LOW])}
+    both = [{"greater": [A, B]}, {"less": [C, B]}]
+    found = judged("signed-rank", values, all_of=both)
+    assert (found.verdict, found.count) == ("holds", "2 of 2 for it")
+    one_wrong = [{"greater": [A, B]}, {"less": [B, C]}]
+    found = judged("signed-rank", values, all_of=one_wrong)
+    assert (found.verdict, found.count) == ("does not hold", "1 of 2 for it, 1 against")
+    swapped = {A: values[B], B: values[A], C: values[C]}
+    assert judged("signed-rank", swapped, all_of=both).verdict == "does not hold"
+    one_open = [{"greater": [A, B]}, {"greater": [B, 0.4]}]
+    assert judged("signed-rank", values, all_of=one_open).verdict == "cannot be told"
+
+
+@pytest.mark.parametrize(
+    ("at_least", "verdict"),
+    [(1, "holds"), (2, "holds"), (3, "cannot be told"), (4, "does not hold")],
+)
+def test_a_count_is_told_as_soon_as_the_rest_cannot_change_it(at_least: int, verdict: str) -> None:
+    """Two for it, one against, one undecided: three are possible, four are not."""
+    values = {A: made([v + 9 for v in HIGH]), B: made(LOW), C: made([v - 9 for v in LOW])}
+    four = [{"greater": [A, B]}, {"greater": [B, C]}, {"greater": [C, A]}, {"greater": [B, 0.4]}]
+    found = judged("signed-rank", values, count_of=four, at_least=at_least)
+    assert sides(found) == ["for", "for", "against", "undecided"]
+    assert found.count == "2 of 4 for it, 1 against, 1 undecided"
+    assert found.verdict == verdict
+    assert found.why == ("too few to tell" if verdict == "cannot be told" else "")
+
+
+def test_a_count_may_be_of_wholes() -> None:
+    """Two tasks of two: on the first, A is above all others; on the second, only above B."""
+    names = {f"{row} | {task}" for row in "ABC" for task in "xy"}
+    levels = {"A | x": 3, "B | x": 2, "C | x": 1, "A | y": 2, "B | y": 1, "C | y": 3}
+    values = {name: made([v + 9 * levels[name] for v in LOW]) for name in names}
+    inner = {"greater": ["A | {t}", "{o} | {t}"], "each": {"o": ["B", "C"]}}
+    wholes = [{"all_of": [inner], "each": {"t": ["x", "y"]}}]
+    found = judged("signed-rank", values, count_of=wholes, at_least=1)
+    assert sides(found) == ["for", "for", "for", "against"] and found.verdict == "holds"
+    assert judged("signed-rank", values, count_of=wholes, at_least=2).verdict == "does not hold"
+
+
+def test_each_is_tested_for_every_value() -> None:
+    values = {"A | x": made(HIGH), "B | x": made(LOW), "A | y": made(LOW), "B | y": made(HIGH)}
+    statement: dict[str, Any] = {"greater": ["A | {c}", "B | {c}"], "each": {"c": ["x", "y"]}}
+    found = judged("signed-rank", values, **statement)
+    assert sides(found) == ["for", "against"] and found.verdict == "does not hold"
+    both = values | {"A | y": made(HIGH), "B | y": made(LOW)}
+    assert judged("signed-rank", both, **statement).verdict == "holds"
+
+
+# Each test
+
+
+def test_rank_sum_takes_the_texts_of_both_sides_for_strangers() -> None:
+    """It needs no text in common; p is Wilcoxon's."""
+    first = Measured(0.0, None, 10, {f"a{i}": v for i, v in enumerate(HIGH)}, (0.0,))
+    second = Measured(0.0, None, 10, {f"b{i}": v for i, v in enumerate(LOW)}, (0.0,))
+    found = judged("rank-sum", {A: first, B: second}, greater=[A, B])
+    (trial,) = found.trials
+    assert trial.p == pytest.approx(ranksums(HIGH, LOW).pvalue)
+    assert trial.difference == pytest.approx(0.355) and trial.p is not None and trial.p < 0.05
+    # The interval is 1.96 standard errors to either side, of two means of ten.
+    variances = [sum((v - sum(side) / 10) ** 2 for v in side) / 9 / 10 for side in (HIGH, LOW)]
+    reach = 1.96 * sum(variances) ** 0.5
+    assert trial.interval == pytest.approx((0.355 - reach, 0.355 + reach))
+    assert found.verdict == "holds"
+    assert judged("rank-sum", {A: second, B: first}, greater=[A, B]).verdict == "does not hold"
+
+
+def test_t_is_over_seeds_whatever_the_examples_say() -> None:
+    values = {A: alone(0.8, (0.79, 0.8, 0.81)), B: alone(0.7, (0.69, 0.7, 0.71))}
+    found = judged("t", values, greater=[A, B])
+    (trial,) = found.trials
+    assert (found.verdict, trial.n) == ("holds", 3)
+    assert trial.p == pytest.approx(ttest_ind(values[A].by_seed, values[B].by_seed).pvalue)
+    # Both have a deviation of .01; t of four degrees reaches 2.776 standard errors.
+    reach = 2.776445 * (2 * 0.01**2 / 3) ** 0.5
+    assert trial.interval == pytest.approx((0.1 - reach, 0.1 + reach), rel=1e-5)
+    assert judged("t", {A: values[B], B: values[A]}, greater=[A, B]).verdict == "does not hold"
+    examples = {A: made(HIGH), B: made(LOW)}
+    assert judged("t", examples, greater=[A, B]).why == "one seed: no test"
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_mcnemar_counts_who_alone_is_right(scale: float) -> None:
+    """Of 24 texts, the first alone is right on ten and the second on one: p = 2 x 12 / 2^11."""
+    first = [scale] * 10 + [0.0] + [scale] * 13
+    second = [0.0] * 10 + [scale] + [scale] * 13
+    found = judged("mcnemar", {A: made(first), B: made(second)}, greater=[A, B])
+    (trial,) = found.trials
+    assert found.verdict == "holds" and trial.p == pytest.approx(2 * 12 / 2**11)
+    assert trial.difference == pytest.approx(scale * 9 / 24) and trial.n == 24
+    swapped = judged("mcnemar", {A: made(second), B: made(first)}, greater=[A, B])
+    assert swapped.verdict == "does not hold"
+
+
+def test_mcnemar_of_shares_of_seeds_is_by_ranks() -> None:
+    """Right under two seeds of three is neither right nor wrong."""
+    first, second = [2 / 3] * 3 + [1.0] * 4, [1 / 3] * 3 + [0.0] * 4
+    found = judged("mcnemar", {A: made(first), B: made(second)}, greater=[A, B])
+    assert found.verdict == "holds" and found.trials[0].p == 2 / 2**7
+
+
+def test_tests_need_texts_that_both_sides_have() -> None:
+    more = Measured(0.0, None, 3, {f"e{i}": v for i, v in enumerate((*HIGH, 5.0, 6.0))}, (0.0,))
+    found = judged("signed-rank", {A: more, B: made(LOW)}, greater=[A, B])
+    assert found.trials[0].n == 10 and found.trials[0].difference == pytest.approx(0.355)
+
+
+# The rules
+
+
+def test_significant_the_other_way_is_against_whatever_the_paper_printed() -> None:
+    values = {A: made(LOW), B: made(HIGH)}
+    for printed in (None, {A: 9.0, B: 1.0}, {A: 1.0, B: 9.0}):
+        found = judged("signed-rank", values, printed, greater=[A, B])
+        assert sides(found) == ["against"]
+    assert found.trials[0].theirs == -8.0
+
+
+@pytest.mark.parametrize("test", ["signed-rank", "rank-sum"])
+def test_one_text_far_off_does_not_turn_what_ranks_say(test: str) -> None:
+    """Nineteen of twenty texts are higher, and significantly so; one is lower by far."""
+    numbers = [1 + n / 100 for n in range(19)] + [-100.0]
+    values = {A: made(numbers), B: made([n / 1000 for n in range(20)])}
+    (trial,) = judged(test, values, greater=[A, B]).trials
+    assert trial.p is not None and trial.p < 0.01
+    assert trial.side != "against"
+
+
+EVEN = (0.1, -0.1, 0.2, -0.2, 0.3, -0.3, 0.05, -0.05)
+"""Differences to 0 that cancel out: their interval reaches some .13 to either side."""
+
+
+def test_a_difference_of_the_papers_size_would_have_been_seen() -> None:
+    """An interval that holds 0 but not the paper's difference is against the claim."""
+    values = {A: made(EVEN), B: made([0.0] * 8)}
+    seen = judged("signed-rank", values, {A: 0.9, B: 0.5}, greater=[A, B])
+    (trial,) = seen.trials
+    assert trial.interval is not None and trial.interval[0] < 0 < trial.interval[1] < 0.2
+    assert (seen.verdict, trial.theirs) == ("does not hold", pytest.approx(0.4))
+    assert trial.p is not None and trial.p > 0.9 and trial.why == ""
+    # A difference that the interval holds as well may yet be there.
+    small = judged("signed-rank", values, {A: 0.55, B: 0.5}, greater=[A, B])
+    assert (small.verdict, small.why) == ("cannot be told", "too few to tell")
+    # So may any, where the paper prints none, or one that speaks against its own claim.
+    for printed in ({A: None, B: 0.5}, {A: 0.5, B: 0.9}):
+        assert judged("signed-rank", values, printed, greater=[A, B]).verdict == "cannot be told"
+    # In the direction of the claim: for less, the paper's difference is turned round.
+    less = judged("signed-rank", values, {A: 0.5, B: 0.9}, less=[A, B])
+    assert (less.verdict, less.trials[0].theirs) == ("does not hold", pytest.approx(0.4))
+
+
+def test_a_number_of_the_statement_is_the_papers_too() -> None:
+    found = judged("signed-rank", {A: made(EVEN)}, {A: 0.9}, greater=[A, 0])
+    assert found.trials[0].theirs == 0.9 and found.verdict == "does not hold"
+
+
+def test_too_few_examples_cannot_be_told() -> None:
+    """Five pairs cannot reach p < .05, however far apart."""
+    found = judged("signed-rank", {A: made([9.0] * 5), B: made([0.0] * 5)}, greater=[A, B])
+    assert (found.verdict, found.why) == ("cannot be told", "only 5 examples")
+    assert found.trials[0].difference is None and found.count == "0 of 1 for it, 1 undecided"
+    six = judged("signed-rank", {A: made([9.0] * 6), B: made([0.0] * 6)}, greater=[A, B])
+    assert six.verdict == "holds" and six.trials[0].p == 2 / 2**6
+    none = Measured(1.0, None, 1, {"z": 1.0}, (1.0,))
+    assert judged("signed-rank", {A: none, B: made(LOW)}, greater=[A, B]).why == "only 0 examples"
+
+
+@pytest.mark.parametrize("numbers", [(0.5,), (0.3, 0.4, 0.5, 0.6, 0.7)])
+def test_too_few_examples_cannot_be_told_by_ranks_either(numbers: Sequence[float]) -> None:
+    values: dict[str, Value] = {A: made(numbers), B: made(numbers)}
+    found = judged("rank-sum", values, {A: 0.9, B: 0.5}, greater=[A, B])
+    assert found.verdict == "cannot be told"
+
+
+def test_equal_values_cannot_be_told_unless_the_paper_saw_a_difference() -> None:
+    values = {A: made(LOW), B: made(LOW)}
+    found = judged("signed-rank", values, greater=[A, B])
+    assert (found.verdict, found.trials[0].p) == ("cannot be told", None)
+    assert judged("signed-rank", values, {A: 0.9, B: 0.5}, greater=[A, B]).verdict == (
+        "does not hold"
+    )
+
+
+def test_a_missing_cell_cannot_be_told_and_says_why() -> None:
+    values: dict[str, Value] = {A: made(HIGH), B: Missing("no such model"), C: made(LOW)}
+    found = judged("signed-rank", values, greater=[A, B])
+    (trial,) = found.trials
+    assert (trial.side, trial.why, trial.difference) == ("missing", "no such model", None)
+    assert (found.verdict, found.why) == ("cannot be told", "no such model")
+    assert found.count == "0 of 1 for it, 1 not measured"
+    # What is there is tested, and may decide.
+    both = [{"greater": [A, B]}, {"greater": [A, C]}]
+    assert judged("signed-rank", values, all_of=both).verdict == "cannot be told"
+    assert judged("signed-rank", values, count_of=both, at_least=1).verdict == "holds"
+    wrong = [{"greater": [A, B]}, {"greater": [C, A]}]
+    assert judged("signed-rank", values, all_of=wrong).verdict == "does not hold"
+    of = {"of": [A, B, C], "by": [1, 2, 3], "sign": "positive"}
+    assert judged("tau", values, correlation=of).why == "no such model"
+    absent = judge(claim("signed-rank", greater=[A, B]), unprinted(values), {A: made(HIGH)})
+    assert absent.why == "not run"
+
+
+def test_three_reasons_are_told_by_the_first_two() -> None:
+    values: dict[str, Value] = {A: Missing("one"), B: Missing("two"), C: Missing("three")}
+    four = [{"greater": [name, 0]} for name in (A, B, C, A)]
+    assert judged("signed-rank", values, all_of=four).why == "one; two ..."
+    assert judged("signed-rank", values, all_of=four[:2]).why == "one; two"
+
+
+def test_only_what_is_open_is_a_reason() -> None:
+    values: dict[str, Value] = {A: alone(2.0), B: alone(1.0), C: Missing("no such model")}
+    both = [{"greater": [A, B]}, {"greater": [A, C]}]
+    assert judged("t", values, all_of=both).why == "no such model"
+
+
+@pytest.mark.parametrize("test", ["t", "signed-rank", "mcnemar", "rank-sum"])
+def test_numbers_without_examples_and_seeds_are_compared_alone(test: str) -> None:
+    values = {A: alone(2.0), B: alone(1.0)}
+    found = judged(test, values, greater=[A, B])
+    (trial,) = found.trials
+    assert (found.verdict, trial.why) == ("holds", ALONE)
+    assert (trial.difference, trial.p, trial.interval, trial.n) == (1.0, None, None, 1)
+    assert judged(test, values, less=[A, B]).verdict == "does not hold"
+    assert judged(test, values, greater=[A, 1.5]).verdict == "holds"
+    equal = judged(test, {A: alone(1.0), B: alone(1.0)}, greater=[A, B])
+    assert (equal.verdict, equal.why) == ("cannot be told", "one seed: no test")
+
+
+def test_a_number_of_many_texts_is_not_compared_alone() -> None:
+    """Macro-F1 of one network on 400 texts: another sample of texts would give another number."""
+    values = {A: Measured(0.9, None, 400, {}, (0.9,)), B: Measured(0.8, None, 400, {}, (0.8,))}
+    assert judged("t", values, greater=[A, B]).why == "one seed: no test"
+    assert judged("t", values | {B: alone(0.8)}, greater=[A, B]).verdict == "cannot be told"
+
+
+def test_seeds_are_not_left_out_where_the_other_side_is_a_number() -> None:
+    """.5, .9 and 1.3 are not significantly above .8."""
+    found = judged("t", {A: alone(0.9, (0.5, 0.9, 1.3))}, greater=[A, 0.8])
+    assert found.verdict == "cannot be told"
+
+
+@pytest.mark.parametrize(("first", "second"), [(5.0, 1.0), (1.0, 1.001)])
+def test_equality_cannot_be_told_of_numbers_alone(first: float, second: float) -> None:
+    values = {A: alone(first), B: alone(second)}
+    found = judged("interval", values, same=[A, B], within=0.01)
+    assert found.verdict == "cannot be told"
+
+
+def test_equality_over_seeds_is_by_the_interval_of_t() -> None:
+    near = {A: alone(0.8, (0.799, 0.8, 0.801)), B: alone(0.801, (0.8, 0.801, 0.802))}
+    assert judged("interval", near, same=[A, B], within=0.01).verdict == "holds"
+    apart = {A: near[A], B: alone(0.9, (0.899, 0.9, 0.901))}
+    assert judged("interval", apart, same=[A, B], within=0.01).verdict == "does not hold"
+
+
+def test_p_is_corrected_over_the_statements_of_a_claim() -> None:
+    """Six pairs all one way have p = 2 / 2^6: of one statement it is small, of two it is not."""
+    six: dict[str, Value] = {A: made(HIGH[:6]), B: made(LOW[:6]), C: made([v - 9 for v in LOW[:6]])}
+    assert judged("signed-rank", six, greater=[A, B]).verdict == "holds"
+    both = [{"greater": [A, B]}, {"greater": [B, C]}]
+    found = judged("signed-rank", six, all_of=both)
+    assert [trial.p for trial in found.trials] == [4 / 2**6] * 2
+    assert found.verdict == "cannot be told"
+    # Statements without a test do not count.
+    missing = six | {"D | x": Missing("no such model")}
+    third = [{"greater": [A, B]}, {"greater": [A, "D | x"]}]
+    assert judged("signed-rank", missing, all_of=third).trials[0].p == 2 / 2**6
+    # Different p, as Holm has them: the smallest counts for all.
+    ten = {A: made(HIGH), B: made(LOW), C: made([v + 0.45 for v in LOW])}
+    mixed = judged("signed-rank", ten, all_of=[{"greater": [A, B]}, {"greater": [A, C]}])
+    raw = [judged("signed-rank", ten, greater=[A, other]).trials[0].p for other in (B, C)]
+    assert [trial.p for trial in mixed.trials] == holm([p or 0.0 for p in raw])
+
+
+def test_statements_in_words() -> None:
+    texts: Sequence[tuple[dict[str, Any], str]] = [
+        ({"greater": [A, 0.5]}, "A | x > 0.5"),
+        ({"less": [2, B]}, "2 < B | x"),
+        ({"same": [A, B], "within": 0.1}, "A | x = B | x (within 0.1)"),
+    ]
+    for statement, text in texts:
+        assert describe(expand(claim("t", **statement))) == text
