@@ -56,11 +56,14 @@ class CellReader:
     networks: Networks = field(init=False)
     explanations: Explanations = field(init=False)
     students: Students = field(init=False)
+    _parts: list[Part] = field(init=False)
 
     def __post_init__(self) -> None:
         """Put the makers of networks and of records to work for this request."""
         self.networks = Networks(self.request, self.clock, self.progress)
         self.explanations = Explanations(self.request, self.networks, self.clock, self.progress)
+        tables = (item for item in self.request.recipe.items if item.maps is None)
+        self._parts = [cell.part for item in tables for cell in cells_of(item).values()]
         self.students = Students(self.networks, self.explanations, self._metrics)
 
     def values(self, item: Item) -> dict[str, Value]:
@@ -122,14 +125,12 @@ class CellReader:
         """
         if part.metric in COSTS:
             return TIMED
-        asked: set[str] = set()
-        for item in self.request.recipe.items:
-            if item.maps is None:
-                for cell in cells_of(item).values():
-                    if _same_run(cell.part, part) and cell.part.metric is not None:
-                        asked.add(_plain_metric(cell.part.metric))
-        asked.discard(PLAIN)
-        return tuple(sorted(asked)) or (PLAIN,)
+        asked = {
+            _plain_metric(other.metric)
+            for other in self._parts
+            if other.metric is not None and _same_run(other, part)
+        }
+        return tuple(sorted(asked - {PLAIN})) or (PLAIN,)
 
     def _explanation(self, part: Part) -> Value:
         wanted = self._wanted(part)

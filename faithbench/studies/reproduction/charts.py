@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
-from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import replace_file
 from faithbench.studies.reproduction.recipe import Item
 from faithbench.studies.reproduction.result import ItemResult
+from faithbench.studies.vega import Spec, write_charts
 
-Spec = dict[str, Any]
-SCALE = 2
-"""Pixels of the PNG per point of the figure."""
 # Told apart without colour vision, too (Okabe and Ito), and then by their dashes.
 _COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#000000", "#999999"]
 
@@ -23,17 +17,7 @@ def write_chart(item: Item, result: ItemResult, name: str, folder: Path) -> bool
     spec = chart_of(item, result)
     if spec is None:
         return False
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise FaithbenchError(
-            "figures need vl-convert-python, which is not installed; "
-            "run: pip install 'faithbench[page]'"
-        ) from error
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / f"{name}.vl.json", (json.dumps(spec, indent=1) + "\n").encode())
-    replace_file(folder / f"{name}.svg", vl_convert.vegalite_to_svg(spec).encode())
-    replace_file(folder / f"{name}.png", vl_convert.vegalite_to_png(spec, scale=SCALE))
+    write_charts({name: spec}, folder)
     return True
 
 

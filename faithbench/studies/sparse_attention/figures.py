@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import replace_file
 from faithbench.studies.sparse_attention.claims import Group, groups_of, mean, over_seeds
 from faithbench.studies.sparse_attention.record import StudyRecord
+from faithbench.studies.vega import Spec, write_charts
 
-Spec = dict[str, Any]
 ORDER = ["softmax", "-10", "-1", "0", "0.5", "0.9"]
-SCALE = 2
-"""Pixels of the PNG per point of the figure."""
 
 
 def write_figures(records: Sequence[StudyRecord], folder: Path) -> tuple[str, ...]:
     """Write every figure and return their names."""
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise FaithbenchError(
-            "figures need vl-convert-python, which is not installed; "
-            "run: pip install 'faithbench[page]'"
-        ) from error
-    folder.mkdir(parents=True, exist_ok=True)
     figures = figures_of(groups_of(records))
-    for name, spec in figures.items():
-        replace_file(folder / f"{name}.vl.json", (json.dumps(spec, indent=1) + "\n").encode())
-        replace_file(folder / f"{name}.svg", vl_convert.vegalite_to_svg(spec).encode())
-        replace_file(folder / f"{name}.png", vl_convert.vegalite_to_png(spec, scale=SCALE))
+    write_charts(figures, folder)
     return tuple(figures)
 
 
