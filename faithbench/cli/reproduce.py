@@ -25,7 +25,7 @@ def reproduce(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PAPER[/ITEM]]",
+            metavar="PAPER[/ITEM]",
             help="A paper, one of its tables or figures (mask-lrp/table-1), a .toml file, or all.",
         ),
     ] = None,
