@@ -9,7 +9,12 @@ from faithbench.studies.reproduction.result import ItemResult
 from faithbench.studies.vega import Spec, write_charts
 
 # Told apart without colour vision, too (Okabe and Ito), and then by their dashes.
-_COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#000000", "#999999"]
+_COLOURS = [
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#000000", "#999999",
+    "#8c564b", "#bcbd22",
+]  # fmt: skip
+_TOGETHER = 8
+"""Rows that one panel shows; more are told apart by what stands before the comma in their names."""
 
 
 def write_chart(item: Item, result: ItemResult, name: str, folder: Path) -> bool:
@@ -31,7 +36,12 @@ def chart_of(item: Item, result: ItemResult) -> Spec | None:
     ]
     if not item.chart or not values:
         return None
-    rows = list(dict.fromkeys(value["row"] for value in values))
+    rows = list(dict.fromkeys(str(value["row"]) for value in values))
+    panels = len(rows) > _TOGETHER and all(", " in row for row in rows)
+    if panels:
+        for value in values:
+            value["panel"], _, value["row"] = str(value["row"]).partition(", ")
+        rows = list(dict.fromkeys(str(value["row"]) for value in values))
     scale: Spec = {"type": "log"} if item.log else {"zero": item.chart == "bars"}
     y: Spec = {"field": "value", "type": "quantitative", "title": None, "scale": scale}
     x: Spec = {
@@ -53,19 +63,23 @@ def chart_of(item: Item, result: ItemResult) -> Spec | None:
         mark = {"type": "line" if item.chart == "lines" else "point", "point": True}
         if item.chart == "lines":
             encoding["strokeDash"] = {"field": "row", "type": "nominal", "legend": None}
+    width = min(760, max(320, 40 * len(item.columns)))
+    inner: Spec = {"mark": mark, "encoding": encoding, "width": width, "height": 260}
+    if panels:
+        facet = {"field": "panel", "type": "nominal", "sort": None, "title": None}
+        inner = {
+            "facet": facet, "columns": 3, "spec": inner | {"width": 220, "height": 170},
+        }  # fmt: skip
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "title": {"text": item.title, "anchor": "start", "fontSize": 13},
         "background": "white",
-        "width": min(760, max(320, 40 * len(item.columns))),
-        "height": 260,
         "data": {"values": values},
-        "mark": mark,
-        "encoding": encoding,
+        **inner,
         "config": {
             "font": "sans-serif",
             "view": {"stroke": None},
             "axis": {"labelFontSize": 11, "gridColor": "#e5e8ec"},
-            "legend": {"orient": "bottom", "title": None, "columns": 4, "symbolLimit": 30},
+            "legend": {"orient": "bottom", "title": None, "columns": 4, "labelLimit": 0},
         },
     }

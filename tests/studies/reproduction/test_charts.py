@@ -75,11 +75,20 @@ def test_many_columns_have_room_and_slanted_names() -> None:
 
 
 def test_more_rows_than_colours_begin_again() -> None:
-    cells = [CellResult(row=f"r{n}", column="10%", ours=1.0) for n in range(10)]
+    cells = [CellResult(row=f"r{n}", column="10%", ours=1.0) for n in range(12)]
     spec = chart_of(figure(), result(*cells))
     assert spec is not None
     colours = spec["encoding"]["color"]["scale"]["range"]
-    assert len(set(colours)) == 8 and colours[8:] == colours[:2]
+    assert len(set(colours)) == 10 and colours[10:] == colours[:2]
+
+
+def test_many_rows_are_drawn_in_panels_by_what_stands_before_the_comma() -> None:
+    names = [f"{task}, {way}" for task in ("SST", "IMDb", "News") for way in ("x", "h", "both")]
+    cells = [CellResult(row=name, column="10%", ours=1.0) for name in names]
+    spec = chart_of(figure(), result(*cells))
+    assert spec is not None and spec["facet"]["field"] == "panel"
+    assert {value["panel"] for value in spec["data"]["values"]} == {"SST", "IMDb", "News"}
+    assert spec["spec"]["encoding"]["color"]["scale"]["domain"] == ["x", "h", "both"]
 
 
 def test_there_may_be_nothing_to_draw(tmp_path: Path) -> None:
