@@ -97,14 +97,14 @@ def item_name(item_id: str) -> str:
 
 def _page(recipe: PaperRecipe, found: Reproduction, folder: Path, *, html: bool) -> str:
     blocks = [*_head(recipe, found)]
-    for source, items in found.sources.items():
+    for source, of_source in found.sources.items():
+        # As the recipe has them: a file keeps its keys by the alphabet.
+        items = {name: of_source[name] for name in recipe.by_id if name in of_source}
         if len(found.sources) > 1:
             blocks.append(f"# With {_SOURCES[source]}")
         blocks += _verdicts(items)
         for name, result in items.items():
-            item = recipe.by_id.get(name)
-            if item is not None:
-                blocks += _item(item, result, folder, f"{name}-{source}", html=html)
+            blocks += _item(recipe.by_id[name], result, folder, f"{name}-{source}", html=html)
     return "\n\n".join(blocks) + "\n"
 
 
