@@ -12,7 +12,7 @@ import pytest
 
 from faithbench.data.dataset import load_dataset
 from faithbench.explainers.selection import find_explainers
-from faithbench.metrics.registry import find_metrics
+from faithbench.metrics.registry import METRICS, find_metrics
 from faithbench.records.conditions import Conditions, conditions_of
 from faithbench.records.identity import Identity, identity_of, place_of, run_key
 from faithbench.records.record import read
@@ -21,6 +21,13 @@ from faithbench.run.job import Cell, Job
 from faithbench.run.loop import run
 from tests.support.builders import ROWS, make_task, put
 from tests.support.paths import ROOT
+
+ON_REQUEST = (
+    "tau_ceiling", "tau_loo_share", "tau_gradient", "tau_gradient_share", "top_gradient",
+    "support_auc", "tau_inner_gradient", "inside_inner_gradient", "tau_inner_loo", "inner_entropy",
+    "own_share", "own_rank",
+)  # fmt: skip
+"""In the order in which the plan asks for them."""
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +148,8 @@ def test_published_records_have_the_names_that_their_content_gives() -> None:
             identity.metrics,
             {k: v for k, v in identity.metrics.items() if k != "max_sensitivity"},
             {k: v for k, v in identity.metrics.items() if k in record.metrics},
+            # Networks of the study of sparse attention: `all`, and metrics on request.
+            identity.metrics | {name: METRICS[name].version for name in ON_REQUEST},
         ]
         label = path.stem[: -len("-12345678")]
         places = [

@@ -48,27 +48,27 @@ OF_SQUARES = ("rollout", "gae", "attcat", "attention-flow", "lrp-rollout", "lrp-
 REFUSE = {
     "cnn": {
         (*OF_ATTENTION, *OF_SQUARES): "a cnn model gives no attention matrices",
-        BY_RULES: "rule for, torch.nn.functional.conv1d",
+        BY_RULES: "rule for torch.nn.functional.conv1d",
         OF_BLOCKS: "has no blocks of attention",
     },
     "bilstm": {
         OF_SQUARES: "a bilstm model has no square attention",
-        BY_RULES: "rule for, torch.lstm",
+        BY_RULES: "rule for torch.lstm",
         OF_BLOCKS: "has no blocks of attention",
     },
     "transformer": {
         OF_SQUARES: "a transformer model has no square attention",
-        BY_RULES: "rule for, torch.Tensor.masked_fill",
+        BY_RULES: "rule for torch.Tensor.masked_fill",
         OF_BLOCKS: "has no blocks of attention",
     },
     "xlnet": {
         (*OF_ATTENTION, *OF_SQUARES): "a xlnet model hands out copies of its attention",
-        BY_RULES: "a xlnet model computes what there is no .* rule for",
+        BY_RULES: "no .* rule for .*, which a xlnet model computes",
         OF_BLOCKS: "a xlnet model has no blocks of attention",
     },
     "t5": {
         (*OF_ATTENTION, *OF_SQUARES): "a t5 model attends in an encoder and in a decoder",
-        ("lrp", "lrp-partial", "attn-lrp"): "a t5 model computes what there is no .* rule for",
+        ("lrp", "lrp-partial", "attn-lrp"): "no .* rule for .*, which a t5 model computes",
         OF_BLOCKS: "a t5 model has blocks in an encoder and in a decoder",
     },
     "bart": {
@@ -77,12 +77,12 @@ REFUSE = {
     },
     "longformer": {
         (*OF_ATTENTION, *OF_SQUARES): "a longformer model attends within windows",
-        BY_RULES: "a longformer model computes what there is no .* rule for",
+        BY_RULES: "no .* rule for .*, which a longformer model computes",
         OF_BLOCKS: "a longformer model has no blocks of attention",
     },
     "fnet": {
         (*OF_ATTENTION, *OF_SQUARES): "a fnet model gives no attention matrices",
-        BY_RULES: "a fnet model computes what there is no .* rule for",
+        BY_RULES: "no .* rule for .*, which a fnet model computes",
         OF_BLOCKS: "a fnet model has no blocks of attention",
     },
 }

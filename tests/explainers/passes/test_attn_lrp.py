@@ -247,8 +247,8 @@ class Quotient(torch.nn.Module):
 @pytest.mark.parametrize(
     ("activation", "named"),
     [
-        (Sine(), r"no AttnLRP rule for, torch\.sin; .* gradient or perturbation explainer"),
-        (Quotient(), r"no AttnLRP rule for, torch\.Tensor\.div; .*"),
+        (Sine(), r"no AttnLRP rule for torch\.sin, which .* gradient or perturbation explainer"),
+        (Quotient(), r"no AttnLRP rule for torch\.Tensor\.div, which .*"),
     ],
     ids=lambda value: type(value).__name__,
 )

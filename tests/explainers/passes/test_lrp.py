@@ -438,9 +438,9 @@ class Scaled(torch.nn.Module):
 @pytest.mark.parametrize(
     ("activation", "named"),
     [
-        (Sine(), r"no relevance rule for, torch\.sin; .* gradient or perturbation explainer"),
-        (Exponential(), r"no relevance rule for, torch\.Tensor\.exp; .*"),
-        (Gate(), "no relevance rule for the element-wise product of two activations; .*"),
+        (Sine(), r"no relevance rule for torch\.sin, which .* gradient or perturbation explainer"),
+        (Exponential(), r"no relevance rule for torch\.Tensor\.exp, which .*"),
+        (Gate(), "no relevance rule for the element-wise product of two activations, which .*"),
         (Quotient(), "no relevance rule for a division by an activation"),
         (Scaled(), "no relevance rule for add with alpha"),
     ],
