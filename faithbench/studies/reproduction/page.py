@@ -118,9 +118,12 @@ def _head(recipe: PaperRecipe, found: Reproduction) -> Iterator[str]:
         )
     seconds = sum(item.seconds for items in found.sources.values() for item in items.values())
     quick = " --quick" if found.quick else ""
+    items = [item for of_source in found.sources.values() for item in of_source.values()]
+    options = " or".join(dict.fromkeys(item.options for item in items if item.options))
+    spent = f"{seconds / 60:.0f} CPU minutes" if seconds >= 30 else "from records that were there,"
     yield (
-        f"Made by `faithbench reproduce {recipe.paper}{quick} --data DATA`, {seconds / 60:.0f} CPU "
-        f"minutes on {markdown(found.cpu)}. The paper's numbers are those it printed; ours are "
+        f"Made by `faithbench reproduce {recipe.paper}{quick}{options} --data DATA`, {spent} "
+        f"on {markdown(found.cpu)}. The paper's numbers are those it printed; ours are "
         "means over examples, with the bootstrap's 95% interval."
     )
     if recipe.stand_ins:

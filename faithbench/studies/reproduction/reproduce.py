@@ -65,6 +65,7 @@ def reproduce(request: ReproduceRequest, progress: Progress = quiet) -> Reproduc
 
 def _item_result(reader: CellReader, item: Item, clock: Clock) -> ItemResult:
     facts = {"id": item.id, "title": item.title, "kind": item.kind, "departs": item.departs}
+    facts |= {"options": reader.request.options}
     if item.maps is not None:
         maps = map_texts(reader.networks, item.maps)
         return ItemResult.model_validate(facts | {"maps": maps, "seconds": clock.spent()})

@@ -45,6 +45,12 @@ class ReproduceRequest:
     device: str = "auto"
     also: tuple[Path, ...] = ()
 
+    @property
+    def options(self) -> str:
+        """The options that override the recipe, as they are typed."""
+        asked = {"limit": self.limit, "seeds": self.seeds}
+        return "".join(f" --{name} {value}" for name, value in asked.items() if value is not None)
+
     def texts(self, spec: ModelSpec) -> int:
         """Return the number of test texts that are explained."""
         return min(self.limit or spec.texts, QUICK_TEXTS if self.quick else 10**9)

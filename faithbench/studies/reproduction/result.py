@@ -98,7 +98,10 @@ class MapText(Facts):
 
 
 class ItemResult(Facts):
-    """A table or figure, reproduced; `seconds` are CPU seconds of all work behind it."""
+    """A table or figure, reproduced; `seconds` are CPU seconds of all work behind it.
+
+    `options` are those of the command that override the recipe.
+    """
 
     id: str
     title: str
@@ -109,6 +112,7 @@ class ItemResult(Facts):
     maps: tuple[MapText, ...] = ()
     departs: tuple[str, ...] = ()
     seconds: float = 0.0
+    options: str = ""
 
 
 class Reproduction(Facts):
