@@ -6,6 +6,7 @@
 - `schema`: `Closed` and `Facts`, the bases of files; `spec`: the grammar `name:key=value`
 - `files`: atomic writes, strict JSON, sha256, cache and temporary folders
 - `text`: text of unknown origin made safe to show
+- `machine`: the processor's name
 - `plugins`: code that packages and loose files bring; `parallel`: a map over processes
 
 Names are imported from these modules; only the error is offered here.

@@ -25,6 +25,14 @@ class Kept:
         )
 
 
+@dataclass(frozen=True)
+class Written(Kept):
+    """All that was to be computed is on disk, and only its display was stopped."""
+
+    def __str__(self) -> str:
+        return f"{self.done} of {self.total} {self.unit} are written"
+
+
 class FaithbenchError(Exception):
     """Something the user can fix: the message says what was asked, found, and what to do.
 
@@ -42,6 +50,10 @@ class CannotServeError(FaithbenchError):
     """
 
 
+class WrongAnswerError(FaithbenchError):
+    """An explainer asked or gave what it must not; the run says whose fault it is."""
+
+
 class RefusedError(FaithbenchError):
     """Explainers of a run that cannot serve its model: `reasons` says why, by their labels."""
 
@@ -53,6 +65,21 @@ class RefusedError(FaithbenchError):
         else:
             all_reasons = ", ".join(f"{label} ({why})" for label, why in self.reasons.items())
             super().__init__(f"these explainers cannot serve model {model!r}: {all_reasons}")
+
+
+class NoMemoryError(FaithbenchError):
+    """The system gave an explainer or metric no memory: elsewhere, or later, it may."""
+
+
+# The last is what torch makes of oneDNN's "out of memory".
+_NO_MEMORY = ("can't allocate memory", "out of memory", "could not create a primitive")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that there was no memory, in torch's words for CPU or GPU."""
+    return isinstance(error, (MemoryError, NoMemoryError)) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
+    )
 
 
 class Interrupted(KeyboardInterrupt):

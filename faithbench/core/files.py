@@ -10,12 +10,17 @@ import re
 import secrets
 import subprocess
 import tempfile
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import IO, Any
 
 from faithbench.core.errors import FaithbenchError
+
+_TEMPORARY = ("faithbench-", ".tmp")  # how names of temporary folders begin and end
 
 
 def parse_json(text: str) -> object:
@@ -35,9 +40,8 @@ def parse_json(text: str) -> object:
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
-        raise ValueError(f"key {twice!r} appears twice")
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"key {twice!r:.80} appears twice")
     return content
 
 
@@ -50,12 +54,38 @@ def _finite(literal: str) -> float:
     return value if math.isfinite(value) else _refuse(literal)
 
 
+def read_object(path: Path, advice: str = "restore it") -> dict[str, Any]:
+    """Read a file that holds one JSON object; an error names the file and what to do."""
+    try:
+        content = json.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise FaithbenchError(f"cannot read {path}: {reason(error)}; {advice}") from None
+    except RecursionError:
+        raise FaithbenchError(f"{path} is not JSON (nested too deeply); {advice}") from None
+    except ValueError as error:  # not UTF-8, or not JSON
+        raise FaithbenchError(f"{path} is not JSON ({error}); {advice}") from None
+    if not isinstance(content, dict):
+        raise FaithbenchError(f"{path} should hold a JSON object; {advice}")
+    return content
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Parse a TOML file; what is not TOML is a ValueError."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Write `data` to `path` in one step: after a crash the file is whole, old or new."""
     # Not mkstemp: it hides the file from everyone but its owner.
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    prefix = f".{hashlib.sha256(path.name.encode()).hexdigest()[:8]}-"
+    _sweep(path.parent, prefix)
+    temporary = path.with_name(f"{prefix}{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
+            _lock(file)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -72,12 +102,43 @@ def replace_file(path: Path, data: bytes) -> None:
             os.close(folder)
 
 
+def _sweep(folder: Path, prefix: str) -> None:
+    """Remove what writers of one file left behind when they were killed."""
+    for left in folder.glob(f"{prefix}*.tmp"):
+        with suppress(OSError), left.open("rb") as file:
+            if _lock(file):  # a writer that is alive holds it
+                left.unlink(missing_ok=True)
+
+
+def _lock(file: IO[bytes] | int) -> bool:
+    """Return whether an open file could be locked for this process; elsewhere than POSIX, no."""
+    if os.name != "posix":
+        return False
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def share_files(folder: Path) -> None:
+    """Give the files of a folder the mode of any new file: the library of weights hides its own."""
+    umask = os.umask(0o022)  # the one way to read it is to set it
+    os.umask(umask)
+    for path in folder.iterdir():
+        if path.is_file():
+            path.chmod(0o666 & ~umask)
+
+
 def check_writable(folder: Path, option: str = "--results") -> None:
     """Create the folder, and write a file to see that results can be kept there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Asking for permissions would always say yes to root, even on a read-only disk.
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".probe-") as probe:
+        # Without a name, where the system can: a killed run leaves nothing.
+        with tempfile.TemporaryFile(dir=folder, prefix=".probe-") as probe:
             probe.write(b"faithbench")
             probe.flush()
             os.fsync(probe.fileno())
@@ -107,13 +168,52 @@ def digest_of(facts: object) -> str:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Yield a temporary folder, and remove it afterwards with all that it holds."""
-    folder = Path(tempfile.mkdtemp(prefix="faithbench-"))
+    """Yield a temporary folder, and remove it afterwards with all that it holds.
+
+    Folders that killed processes left are removed, too: nobody holds their lock.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY[0]}????????{_TEMPORARY[1]}"):
+        with _held(left) as is_ours:
+            if is_ours:
+                _remove(left)
+    # Before it is held, another process may take a new folder for a left one: then make another.
+    # Where there are no locks nobody can, and the last is as good as any.
+    for is_last in (False, False, True):
+        folder = Path(tempfile.mkdtemp(_TEMPORARY[1], _TEMPORARY[0]))
+        try:
+            with _held(folder) as is_ours:
+                if (is_ours and folder.is_dir()) or is_last:
+                    yield folder
+                    return
+        finally:
+            _remove(folder)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[bool]:
+    """Lock a folder of one's own; yield whether nobody else holds it: elsewhere than POSIX, no."""
+    if os.name != "posix":
+        yield False
+        return
     try:
-        yield folder
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        yield False
+        return
+    try:
+        yield os.fstat(opened).st_uid == os.getuid() and _lock(opened)
     finally:
-        # Not shutil.rmtree: folders can be nested deeper than Python can call.
-        subprocess.run(["rm", "-rf", "--", str(folder)], check=False, capture_output=True)
+        os.close(opened)
+
+
+def _remove(folder: Path) -> None:
+    # Not shutil.rmtree: folders can be nested deeper than Python can call.
+    remove = ["rm", "-rf", "--", str(folder)]
+    if subprocess.run(remove, check=False, capture_output=True).returncode:
+        # A folder that its owner cannot list cannot be emptied.
+        opened = ["chmod", "-R", "u+rwX", "--", str(folder)]
+        subprocess.run(opened, check=False, capture_output=True)
+        subprocess.run(remove, check=False, capture_output=True)
 
 
 def file_sha256(path: Path) -> str:

@@ -18,6 +18,11 @@ Result = TypeVar("Result")
 _inherited: list[Any] = []
 
 
+def default_processes() -> int:
+    """Return the number of cores this process may use; 1 where processes cannot safely fork."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+
+
 def map_in_processes(
     work: Callable[[Item], Result], items: Sequence[Item], processes: int | None = None
 ) -> list[Result]:
@@ -26,11 +31,8 @@ def map_in_processes(
     Results are pickled, work and items are not. Where processes cannot fork (macOS, Windows), or
     there is one core, all is done in this process. The default is one process per core.
     """
-    forks = sys.platform == "linux"
-    if processes is None:
-        processes = len(os.sched_getaffinity(0)) if forks else 1
-    count = min(processes, len(items))
-    if count < 2 or not forks:
+    count = min(processes or default_processes(), len(items))
+    if count < 2 or sys.platform != "linux":
         return [work(item) for item in items]
     with ProcessPoolExecutor(count, get_context("fork"), _inherit, (work, items)) as pool:
         return list(pool.map(_do, range(len(items))))

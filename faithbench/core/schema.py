@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from faithbench.core.text import plain
+
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -24,7 +26,7 @@ class Facts(Closed):
 def describe_error(error: ValidationError) -> str:
     """Return one line that says which key of a file is wrong, and how."""
     first, *others = error.errors()
-    key = ".".join(map(str, first["loc"]))
+    key = plain(".".join(map(str, first["loc"])))  # a file of unknown origin names its keys
     more = f" (and {len(others)} more)" if others else ""
     if first["type"] == "extra_forbidden":
         return f"unknown key '{key}'{more}"

@@ -29,3 +29,13 @@ def readable(text: str, most: int = 200) -> str:
     """Put untrusted text on one line of printable characters, at most `most` of them."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def wrap_name(name: str, width: int) -> str:
+    """Break a long name of an explainer after its marks, so that words stay whole."""
+    lines = [""]
+    for part in re.findall(r"[^:,=-]*[:,=-]?", name):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)

@@ -110,6 +110,9 @@ def _choose(task: Task, source: str, split: str, folder: Path | None) -> str:
     advice = "give --data" if task.folder else "fetch it once where the hub is reachable"
     if others:
         advice = f"other sources of this task: {', '.join(others)}"
+    splits = dict.fromkeys(name for table in task.tables.values() for name in table.splits)
+    if split not in splits:
+        advice = f"choose one of {', '.join(splits)} with --split"
     raise FaithbenchError(f"cannot read split {split!r} of task {task.name} ({reasons}); {advice}")
 
 

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import TypeGuard
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.text import plain
 from faithbench.core.types import Answer, Example, Span
 from faithbench.data.kinds import KINDS
 from faithbench.data.sources import PlacedRow
@@ -42,7 +43,9 @@ def parse_examples(
                 raise _RowError("id", "an id used once", example.id)
         except _RowError as fault:
             hint = (
-                f" (the row has {', '.join(strays)}, not read)" if fault.missing and strays else ""
+                f" (the row has {plain(', '.join(strays))}, not read)"
+                if fault.missing and strays
+                else ""
             )
             raise FaithbenchError(f"{place}: {fault}{hint}; fix the row") from None
         seen.add(key)

@@ -20,6 +20,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.papers import paper_of
 from faithbench.core.schema import Closed, describe_error
 from faithbench.data.sources import find_source, installed_sources
 
@@ -308,6 +310,18 @@ SourceName = Annotated[
     WithJsonSchema({"enum": list(TABLES), "type": "string"}),
 ]
 """The name of a source: one of ours, or of an installed package."""
+
+
+def _known_paper(text: str) -> str:
+    try:
+        paper_of(text)
+    except FaithbenchError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+PaperText = Annotated[str, AfterValidator(_known_paper)]
+"""The key of one of our papers, or an entry of BibTeX."""
 
 
 class ModelRef(Closed):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -10,12 +9,14 @@ from pydantic import Field, StrictInt, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.files import read_toml
 from faithbench.core.schema import Closed
 from faithbench.core.types import Evidence
 from faithbench.data.kinds import KINDS, KindName
 from faithbench.data.task_schema import (
     TABLES,
     ModelRef,
+    PaperText,
     PublishedScore,
     Rationale,
     SourceName,
@@ -31,7 +32,9 @@ class Task(SourceTables):
     `evidence` says which text may be erased. A `rationale_unit` of sentences says that people
     marked whole sentences: agreement is then measured on sentences too. `dev_metric` is the score
     by which training chooses an epoch, where the task's papers report another than is usual.
-    `rationale_ratio` is the share of the words that `faithbench fresh` keeps of a text.
+    `rationale_ratio` is the share of the words that `faithbench fresh` keeps of a text. `papers`
+    are those to cite, keys of `core/papers.bib` or entries of BibTeX; `citation` is for what
+    stands in no bibliography.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
@@ -46,6 +49,7 @@ class Task(SourceTables):
     dev_metric: Text | None = None
     rationale_ratio: Annotated[float, Field(gt=0, le=1)] = 0.2
     licence: str = ""
+    papers: tuple[PaperText, ...] = ()
     citation: str = ""
     models: dict[SourceName, ModelRef] = Field(default={})
     published: tuple[PublishedScore, ...] = ()
@@ -101,13 +105,13 @@ def load_task(name_or_path: str) -> Task:
 
 def _read(path: Path) -> Task:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = read_toml(path)
     except OSError as error:
         raise FaithbenchError(
             f"cannot read the task file {path}: {error.strerror}; "
             f"give a .toml file or one of: {', '.join(task_names())}"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise FaithbenchError(
             f"task file {path} is not valid TOML: {error}; fix the syntax there"
         ) from error
@@ -124,6 +128,9 @@ def _read(path: Path) -> Task:
     return task
 
 
+_KINDS_OF_VALUES = {"str": "a text", "int": "a whole number", "tuple": "a list", "dict": "a table"}
+
+
 def _fault(details: ErrorDetails) -> str:
     """Return one clause that says which key is wrong, what was expected and what was found."""
     # pydantic marks a fault of a key itself, and not of its value, by a last "[key]".
@@ -134,8 +141,8 @@ def _fault(details: ErrorDetails) -> str:
         schema = SplitByDigest
     if details["type"] == "missing":
         field = schema.model_fields[location[-1]]
-        type_name = getattr(field.annotation, "__name__", str(field.annotation))
-        return f"{key} is missing; expected a value of type {type_name}"
+        kind = getattr(field.annotation, "__name__", str(field.annotation))
+        return f"{key} is missing; expected {_KINDS_OF_VALUES.get(kind, kind)}"
     if details["type"] == "extra_forbidden":
         return f"{key} is unknown; expected one of {', '.join(schema.model_fields)}"
     if details["type"] == "value_error":

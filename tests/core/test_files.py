@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from faithbench.core.files import (
     digest_of,
     file_sha256,
     parse_json,
+    read_toml,
     replace_file,
     slug,
     temporary_folder,
@@ -100,6 +104,21 @@ def test_json_is_as_the_standard_has_it() -> None:
             parse_json(text)
 
 
+def test_what_is_not_toml_is_a_value_error(tmp_path: Path) -> None:
+    path = tmp_path / "file.toml"
+    path.write_text('a = [1, 2]\n[b]\nc = "d"\n')
+    assert read_toml(path) == {"a": [1, 2], "b": {"c": "d"}}
+    for data, fault in [
+        (b"a = " + b"9" * 5000, "4300 digits"),
+        (b"a = " + b"[" * 50_000, "nested too deeply"),
+        (b"a = 1\na = 2", "overwrite a value"),
+        (b'a = "\xff"', "invalid start byte"),
+    ]:
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=fault):
+            read_toml(path)
+
+
 def test_a_file_is_replaced_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +144,61 @@ def _umask() -> int:
     return mask
 
 
+@pytest.mark.skipif(os.name != "posix", reason="locks")
+def test_folders_that_killed_processes_left_go_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("faithbench-abcdefgh.tmp", "faithbench-mine", "faithbench-abcdefgh.tmp/full"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "faithbench-linklink.tmp").symlink_to(tmp_path / "faithbench-mine")
+    with temporary_folder() as outer, temporary_folder() as inner:
+        assert outer.is_dir() and inner.is_dir(), "what is held stays"
+        left = sorted(path.name for path in tmp_path.iterdir())
+        kept = ["faithbench-linklink.tmp", "faithbench-mine"]
+        assert left == sorted([*kept, outer.name, inner.name])
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks")
+def test_a_temporary_folder_that_another_removed_before_it_was_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    made, make = [], tempfile.mkdtemp
+
+    def removed_at_first(*names: str) -> str:
+        made.append(make(*names))
+        if len(made) == 1:
+            Path(made[0]).rmdir()
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", removed_at_first)
+    with temporary_folder() as folder:
+        assert folder.is_dir() and str(folder) == made[1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_temporary_folder_goes_though_its_owner_cannot_list_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may list all, so the first attempt to remove it fails here for everyone."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    real, asked = subprocess.run, []
+
+    def run(command: list[str], **options: object) -> subprocess.CompletedProcess[bytes]:
+        asked.append(command[0])
+        if len(asked) == 1:
+            return subprocess.CompletedProcess(command, 1)
+        return real(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with temporary_folder() as folder:
+        (folder / "closed").mkdir(mode=0o300)
+        (folder / "closed" / "file").write_text("x")
+    assert asked == ["rm", "chmod", "rm"] and not folder.exists()
+
+
 def test_a_temporary_folder_goes_with_all_it_holds() -> None:
     with temporary_folder() as folder:
         deep = folder
@@ -143,3 +217,18 @@ def test_names_of_files() -> None:
 def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
     expected = hashlib.sha256(b'{"a": 1, "b": [2, null]}').hexdigest()
     assert digest_of({"b": [2, None], "a": 1}) == digest_of({"a": 1, "b": (2, None)}) == expected
+
+
+def test_what_a_killed_writer_left_is_swept_by_the_next(tmp_path: Path) -> None:
+    """But not the file of a writer that is alive, nor those of other names."""
+    code = (
+        "import os, sys; from pathlib import Path; from faithbench.core.files import replace_file;"
+        "os.fsync = lambda _: os.kill(os.getpid(), 9); replace_file(Path(sys.argv[1]), b'half')"
+    )
+    for name in ("a.json", "b.json"):
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / name)], check=False)
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert len(left) == 2 and all(name.endswith(".tmp") for name in left)
+    replace_file(tmp_path / "a.json", b"whole")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert len(names) == 2 and "a.json" in names and len(set(left) & set(names)) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faithbench.core.text import plain, readable, without_controls
+from faithbench.core.text import plain, readable, without_controls, wrap_name
 
 ESCAPE = "\x1b[31mred\x9b0m"
 BIDI = "a\u202eb\u2066c\u2069"
@@ -37,3 +37,11 @@ def test_plain_text_is_one_line_without_what_cannot_be_shown() -> None:
 )
 def test_untrusted_text_is_cut_to_one_short_line(text: str, most: int, line: str) -> None:
     assert readable(text, most) == line
+
+
+def test_long_names_break_after_their_marks() -> None:
+    assert wrap_name("lrp-mask:thresholds=paper,released=true", 14) == (
+        "lrp-mask:\nthresholds=\npaper,\nreleased=true"
+    )
+    assert wrap_name("deep-shap", 14) == "deep-shap"
+    assert wrap_name("attention-x-gradient", 14) == "attention-x-\ngradient"

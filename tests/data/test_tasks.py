@@ -97,7 +97,7 @@ def test_missing_file_names_it_and_the_tasks_there_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('title = "Mini"', "", "key 'title' is missing; expected a value of type str"),
+        ('title = "Mini"', "", "key 'title' is missing; expected a text"),
         ('dataset = "owner/mini"', "", "key 'hub.dataset' is missing"),
         ('"bundled:mini"', '"bundled:mini"\nsize = 3', "key 'models.folder.size' is unknown"),
         (
@@ -152,7 +152,7 @@ shares = { test = 40, dev = 60 }
     ("old", "new", "expected"),
     [
         ("", "", None),
-        ('by = "article"', "", "key 'folder.derive.test.by' is missing; expected a value of"),
+        ('by = "article"', "", "key 'folder.derive.test.by' is missing; expected a text"),
         ("40", "30", "key 'folder.derive.test': expected shares that add up to 100, found 90"),
         ("dev = 60", "dev = 40, train = 20", "derive.test shares out dev, test, train, but the"),
         ("derive.test]", "derive.all]", "key 'folder': derive names all, which no split uses"),
@@ -223,10 +223,11 @@ def test_the_file_must_bear_the_task_s_name(tmp_path: Path) -> None:
     assert "key 'name': expected 'other', the file's name, found 'mini'" in said
 
 
-def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
-    (tmp_path / "mini.toml").write_bytes(b"name = '\xff'")
-    with pytest.raises(FaithbenchError, match=r"mini\.toml is not valid TOML"):
-        load_task(str(tmp_path / "mini.toml"))
+def test_bytes_that_are_no_toml(tmp_path: Path) -> None:
+    for data in (b"name = '\xff'", b"version = " + b"9" * 5000):
+        (tmp_path / "mini.toml").write_bytes(data)
+        with pytest.raises(FaithbenchError, match=r"mini\.toml is not valid TOML"):
+            load_task(str(tmp_path / "mini.toml"))
 
 
 def test_schema_is_closed() -> None:

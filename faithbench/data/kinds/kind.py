@@ -111,6 +111,10 @@ class Kind(ABC):
     def describe(self, labels: Sequence[str], encoding: Encoding, target: Target) -> str:
         """Say a prediction in words, with the text at hand."""
 
+    def answer(self, encoding: Encoding, target: Target) -> str:
+        """Return the words of a prediction, for rows to keep; empty where its name is enough."""
+        return ""
+
     @abstractmethod
     def name_target(self, labels: Sequence[str], target: Target) -> str:
         """Name a prediction without the text, as rows keep it."""

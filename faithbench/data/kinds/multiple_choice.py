@@ -62,7 +62,11 @@ class MultipleChoice(Classification):
 
     def describe(self, labels: Sequence[str], encoding: Encoding, target: Target) -> str:
         """Return the name of the choice and its words."""
-        return f"{self.name_target(labels, target)}: {encoding.example.choices[int(target)]}"  # type: ignore[arg-type]  # a choice is a number
+        return f"{self.name_target(labels, target)}: {self.answer(encoding, target)}"
+
+    def answer(self, encoding: Encoding, target: Target) -> str:
+        """Return the words of the choice."""
+        return encoding.example.choices[int(target)]  # type: ignore[arg-type]  # a choice is a number
 
     def neighbour_class(self, target: Target) -> int:
         """Return one class for all: the place of a choice says nothing of the text."""

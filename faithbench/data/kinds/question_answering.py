@@ -83,9 +83,13 @@ class QuestionAnswering(Kind):
         """Return the answer in quotes, or that there is none."""
         return "no answer" if target == NO_ANSWER else repr(span_text(encoding, _span(target)))
 
+    def answer(self, encoding: Encoding, target: Target) -> str:
+        """Return the words of the answer, empty for none: positions say little to a reader."""
+        return answer_text(encoding, target)
+
     def name_target(self, labels: Sequence[str], target: Target) -> str:
-        """Say that it is an answer: rows keep its positions, not its words."""
-        return "answer"
+        """Say that there is no answer; positions alone are no name of one."""
+        return "no answer" if target == NO_ANSWER else ""
 
     def name_truth(self, labels: Sequence[str], label: int) -> str:
         """Return nothing: rows do not keep accepted answers."""

@@ -12,6 +12,7 @@ from typing import Any
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.columns import check_columns, our_rows
 from faithbench.data.hub import hub_reachable, prepare_offline
+from faithbench.data.hub_faults import telling_faults
 from faithbench.data.sources import PlacedRow, SplitRequest, SplitRows
 from faithbench.data.task_schema import HubTable
 
@@ -56,24 +57,32 @@ def dataset_cached(dataset: str, config: str | None, revision: str | None) -> bo
 def _load(wanted: SplitRequest[HubTable]) -> Any:
     source = wanted.table
     split = source.splits[wanted.split]
+    others = ", ".join(name for name in wanted.task.tables if name != "hub")
     prepare_offline()
-    try:
+    with telling_faults(
+        source.dataset, source.revision, f"use another source: {others or 'this task has none'}"
+    ):
         if not hub_reachable():
             return _load_offline(source, split)
         import datasets
 
-        return datasets.load_dataset(
+        data = datasets.load_dataset(
             source.dataset, source.config, split=split, revision=source.revision
         )
-    # Four libraries raise here, and their errors have no common base.
-    except Exception as error:
-        others = [name for name in wanted.task.tables if name != "hub"]
-        at = str(source.revision)[:8] if source.pinned else source.revision or "main"
+        _check_revision(data, source)
+        return data
+
+
+def _check_revision(data: Any, source: HubTable) -> None:
+    """Refuse rows of another commit: `datasets` takes any that it has, if the hub refuses ours."""
+    # They lie in `<cache>/<owner>___<name>/<config>/<version>/<commit>`.
+    commits = {Path(file["filename"]).parent.name for file in data.cache_files}
+    if source.pinned and commits - {str(source.revision)}:
         raise FaithbenchError(
-            f"cannot load {source.dataset} at {at} from the hub "
-            f"({type(error).__name__}: {' '.join(str(error).split())}); try again, or "
-            f"use another source: {', '.join(others) or 'this task has none'}"
-        ) from error
+            f"cannot load {source.dataset} at {str(source.revision)[:8]} from the hub, which "
+            f"refused; another revision is in the local cache ({', '.join(sorted(commits))[:8]}), "
+            "and is not what was asked for; try again, or run `hf auth login`"
+        )
 
 
 def _load_offline(source: HubTable, split: str) -> Any:

@@ -118,6 +118,10 @@ def logs(given: dict[int, float]) -> Floats:
 
 
 def test_names_of_answers() -> None:
-    assert QUESTION_ANSWERING.name_target(("answer",), (3, 4)) == "answer"
+    assert QUESTION_ANSWERING.name_target(("answer",), (3, 4)) == ""
+    assert QUESTION_ANSWERING.name_target(("answer", "none"), (0, 0)) == "no answer"
+    encoding = question()
+    assert QUESTION_ANSWERING.answer(encoding, (3, 4)) == "Ann met"
+    assert QUESTION_ANSWERING.answer(encoding, (0, 0)) == ""
     assert QUESTION_ANSWERING.name_truth(("answer",), 0) == ""
     assert QUESTION_ANSWERING.neighbour_class((3, 4)) == 0
