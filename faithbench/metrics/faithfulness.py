@@ -9,6 +9,7 @@ import numpy as np
 
 from faithbench.core.erasure import keep_without, only, top_count, without
 from faithbench.core.types import Bools, Case, Floats, Outputs, rank
+from faithbench.metrics.rank_correlation import kendall
 from faithbench.metrics.registry import metric, no_rows
 
 DECILES = (10, 20, 30, 40, 50, 60, 70, 80, 90)
@@ -47,6 +48,7 @@ without_deciles = without_top(DECILES)
     headline=True,
     aspect="comprehensiveness",
     ranked=True,
+    papers=("samek2017evaluating", "nguyen2018comparing", "song2024better"),
 )
 def aopc(case: Case, outputs: Outputs) -> float:
     """Mean fall of the target's probability without the top 10..90% (Song et al., Eq. 12)."""
@@ -61,6 +63,7 @@ def aopc(case: Case, outputs: Outputs) -> float:
     plan=without_deciles,
     title="LOdds",
     aspect="comprehensiveness",
+    papers=("song2024better",),
 )
 def lodds(case: Case, outputs: Outputs) -> float:
     """Mean log-ratio of the target's probability without the top 10..90% (Song et al., Eq. 13)."""
@@ -74,6 +77,7 @@ def lodds(case: Case, outputs: Outputs) -> float:
     bounds=(-1, 1),
     plan=without_top(ERASER),
     aspect="comprehensiveness",
+    papers=("deyoung2020eraser",),
 )
 def comprehensiveness(case: Case, outputs: Outputs) -> float:
     """Mean fall of the probability without the top 1, 5, 10, 20, 50% (DeYoung et al., Sec. 5)."""
@@ -89,6 +93,7 @@ def comprehensiveness(case: Case, outputs: Outputs) -> float:
     headline=True,
     aspect="sufficiency",
     ranked=True,
+    papers=("deyoung2020eraser",),
 )
 def sufficiency(case: Case, outputs: Outputs) -> float:
     """Mean fall of the probability with only the top 1, 5, 10, 20, 50% (DeYoung et al., Sec. 5)."""
@@ -103,6 +108,7 @@ def sufficiency(case: Case, outputs: Outputs) -> float:
     plan=without_top(TWENTIETHS),
     enough=lambda outputs: not outputs.kept.all(),
     aspect="comprehensiveness",
+    papers=("serrano2019attention", "chrysostomou2021enjoy"),
 )
 def flip_fraction(case: Case, outputs: Outputs) -> float:
     """Share of tokens erased, in steps of 5%, when the prediction first changes; 1 if never.
@@ -121,6 +127,7 @@ def flip_fraction(case: Case, outputs: Outputs) -> float:
     bounds=(-WIDEST, WIDEST),
     plan=without_top((30,)),
     aspect="comprehensiveness",
+    papers=("situ2021learning",),
 )
 def delta_log_odds(case: Case, outputs: Outputs) -> float:
     """Fall of the log-odds without the top 30%, probabilities within 1e-6 of 0 or 1 clipped."""
@@ -145,6 +152,7 @@ def most_negative(case: Case) -> Bools:
     aspect="sign",
     ranked=True,
     blank=0,
+    papers=("situ2021learning",),
 )
 def delta_log_odds_neg(case: Case, outputs: Outputs) -> float | None:
     """Fall of the log-odds without the 30% most negative tokens; none negative: no value.
@@ -170,6 +178,7 @@ def log_odds(probability: float) -> float:
     plan=only_top((30,)),
     aspect="sufficiency",
     attainable=1,
+    papers=("situ2021learning",),
 )
 def agreement(case: Case, outputs: Outputs) -> float:
     """1 if the prediction is the same with only the top 30% of the evidence, else 0."""
@@ -191,6 +200,7 @@ def leave_one_out(case: Case) -> Bools:
     plan=leave_one_out,
     tolerance=SWAPPED_RANKS,
     attainable=1,
+    papers=("jain2019attention",),
 )
 def tau_loo(case: Case, outputs: Outputs) -> float | None:
     """Kendall's tau-b between scores and the fall of the probability without each token; not
@@ -200,16 +210,6 @@ def tau_loo(case: Case, outputs: Outputs) -> float | None:
     (gradient-shap) and 1 (occlusion): see `benchmarks/aspects.py`.
     """
     return kendall(case.scores, case.probability - outputs.probability)
-
-
-def kendall(first: Floats, second: Floats) -> float | None:
-    """Return tau-b, or None where either side is constant and there is no order to agree on."""
-    from scipy.stats import kendalltau
-
-    if len(first) < 2:
-        return None
-    tau = float(kendalltau(first, second).statistic)
-    return None if math.isnan(tau) else tau
 
 
 @metric("fi_entropy", family="faithfulness", higher_is_better=None, bounds=(0, 1))
@@ -241,6 +241,7 @@ def normalised_entropy(scores: Floats) -> float | None:
     needs_bounds=True,
     aspect="comprehensiveness",
     attainable=1,
+    papers=("edin2025normalized",),
 )
 def naopc(case: Case, outputs: Outputs) -> float | None:
     """AOPC between the worst (0) and the best (1) order that a beam search finds for the input."""
@@ -259,6 +260,7 @@ BEST = 20
     higher_is_better=True,
     bounds=(0, 1),
     need="answers",
+    papers=("song2024better",),
 )
 def answer_recall_at_20(case: Case, outputs: Outputs) -> float | None:
     """Share of the gold answer's tokens among the 20 best (the Precision@20 of Song et al.).

@@ -41,6 +41,7 @@ def macro_f1_values(predicted: Sequence[int], gold: Sequence[int], classes: int)
     bounds=ANY,
     opt_in=True,
     command="faithbench fresh --select topk",
+    papers=("jain2020learning",),
 )
 def fresh_f1_topk(predicted: Sequence[int], gold: Sequence[int], classes: int) -> list[float]:
     """Macro-F1 of a fresh classifier that was trained on, and reads, only the top words."""
@@ -55,6 +56,7 @@ def fresh_f1_topk(predicted: Sequence[int], gold: Sequence[int], classes: int) -
     bounds=ANY,
     opt_in=True,
     command="faithbench fresh --select contiguous",
+    papers=("jain2020learning",),
 )
 def fresh_f1_contiguous(predicted: Sequence[int], gold: Sequence[int], classes: int) -> list[float]:
     """The same for one stretch of words, the one with the highest sum of scores."""

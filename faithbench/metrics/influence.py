@@ -16,10 +16,10 @@ import numpy as np
 from faithbench.core.types import Case, Floats, Ints, Outputs
 from faithbench.metrics.faithfulness import (
     SWAPPED_RANKS,
-    kendall,
     leave_one_out,
     normalised_entropy,
 )
+from faithbench.metrics.rank_correlation import kendall
 from faithbench.metrics.registry import metric
 
 
@@ -156,6 +156,7 @@ def _same_top(weights: Floats, influence: Floats) -> float | None:
     higher_is_better=None,
     bounds=(0, 1),
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def ceiling_of_ties(case: Case, outputs: Outputs) -> float | None:
     """Of the scores alone: the largest tau-b that their ties leave room for."""
@@ -170,6 +171,7 @@ def ceiling_of_ties(case: Case, outputs: Outputs) -> float | None:
     plan=leave_one_out,
     tolerance=SWAPPED_RANKS,
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def tau_loo_share(case: Case, outputs: Outputs) -> float | None:
     """tau_loo divided by the largest tau-b that ties leave room for: scores that are 0 for most
@@ -185,6 +187,7 @@ def tau_loo_share(case: Case, outputs: Outputs) -> float | None:
     higher_is_better=None,
     bounds=(-1, 1),
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def tau_gradient(weights: Floats, influence: Influence) -> float | None:
     """tau-b of |scores| with the gradient's norm at each word (Meister et al. 2021, Eq. 4)."""
@@ -198,6 +201,7 @@ def tau_gradient(weights: Floats, influence: Influence) -> float | None:
     higher_is_better=None,
     bounds=(-1, 1),
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def tau_gradient_share(weights: Floats, influence: Influence) -> float | None:
     """tau_gradient divided by the largest tau-b that ties leave room for."""
@@ -211,6 +215,7 @@ def tau_gradient_share(weights: Floats, influence: Influence) -> float | None:
     higher_is_better=None,
     bounds=(0, 1),
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def top_gradient(weights: Floats, influence: Influence) -> float | None:
     """Whether the word with the largest |score| is the one with the largest gradient."""
@@ -224,6 +229,7 @@ def top_gradient(weights: Floats, influence: Influence) -> float | None:
     higher_is_better=None,
     bounds=(0, 1),
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def gradient_of_support(weights: Floats, influence: Influence) -> float | None:
     """How well the gradient tells words of a score from words of score 0, as area under the ROC
@@ -239,6 +245,7 @@ def gradient_of_support(weights: Floats, influence: Influence) -> float | None:
     higher_is_better=None,
     bounds=(-1, 1),
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def tau_inner_gradient(weights: Floats, influence: Influence) -> float | None:
     """tau-b of |scores| with the gradient's norm at each inner representation."""
@@ -252,6 +259,7 @@ def tau_inner_gradient(weights: Floats, influence: Influence) -> float | None:
     higher_is_better=None,
     bounds=(-1, 1),
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def inside_inner_gradient(weights: Floats, influence: Influence) -> float | None:
     """tau_inner_gradient among words whose score is not 0: where sparse attention has its zeros,
@@ -268,6 +276,7 @@ def inside_inner_gradient(weights: Floats, influence: Influence) -> float | None
     higher_is_better=None,
     bounds=(-1, 1),
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def tau_inner_loo(weights: Floats, influence: Influence) -> float | None:
     """tau-b of |scores| with the change of f without each inner representation (Eq. 6); none for
@@ -285,6 +294,7 @@ def tau_inner_loo(weights: Floats, influence: Influence) -> float | None:
     higher_is_better=None,
     bounds=(0, 1),
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def inner_entropy(weights: Floats, influence: Influence) -> float | None:
     """Of the model, not of explainers: how evenly all words move an inner representation, as
@@ -300,6 +310,7 @@ def inner_entropy(weights: Floats, influence: Influence) -> float | None:
     higher_is_better=None,
     bounds=(0, 1),
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def own_share(weights: Floats, influence: Influence) -> float | None:
     """Of the model, not of explainers: the part of all influence on an inner representation that
@@ -315,6 +326,7 @@ def own_share(weights: Floats, influence: Influence) -> float | None:
     higher_is_better=None,
     bounds=(1, math.inf),
     opt_in=True,
+    papers=("meister2021sparse",),
 )
 def own_rank(weights: Floats, influence: Influence) -> float | None:
     """Of the model, not of explainers: the place of its own word among those that move an inner

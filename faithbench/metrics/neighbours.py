@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import parse_json, reason, replace_file
+from faithbench.core.files import digest_of, parse_json, reason, replace_file
 from faithbench.core.types import Example, Floats, Ints
 from faithbench.metrics.ngrams import ngrams_of
 
@@ -145,7 +145,10 @@ def kept_neighbours(
     if kept is not None:
         return kept
     neighbours = compute()
-    data = json.dumps({"key": key.digest, "neighbours": neighbours}, separators=(",", ":"))
+    data = json.dumps(
+        {"key": key.digest, "neighbours": neighbours, "sha256": digest_of(neighbours)},
+        separators=(",", ":"),
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(path, f"{data}\n".encode())
@@ -167,6 +170,8 @@ def _read(path: Path, key: NeighbourKey) -> Neighbours | None:
     if not isinstance(stored, dict) or stored.get("key") != key.digest:
         return None
     rows, total = stored.get("neighbours"), len(key.ids)
+    if stored.get("sha256") != digest_of(rows):
+        return None
     if not isinstance(rows, list) or len(rows) != total:
         return None
     if not all(_fits(row, index, total, key.count) for index, row in enumerate(rows)):

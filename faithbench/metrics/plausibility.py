@@ -29,6 +29,7 @@ ENOUGH = 0.5
     need="rationale",
     headline=True,
     attainable=1,
+    papers=("deyoung2020eraser",),
 )
 def auprc(words: WordScores) -> float | None:
     """Area under precision and recall of the words' scores against the rationale.
@@ -58,6 +59,7 @@ def auprc(words: WordScores) -> float | None:
     bounds=(0, 1),
     need="rationale",
     headline=True,
+    papers=("deyoung2020eraser",),
 )
 def token_f1(words: WordScores) -> float | None:
     """F1 of the top words, as many as rationales have on average, and the rationale's."""
@@ -71,6 +73,7 @@ def token_f1(words: WordScores) -> float | None:
     higher_is_better=True,
     bounds=(0, 1),
     need="rationale",
+    papers=("deyoung2020eraser",),
 )
 def token_precision(words: WordScores) -> float | None:
     """Share of those top words that are in the rationale."""
@@ -84,6 +87,7 @@ def token_precision(words: WordScores) -> float | None:
     higher_is_better=True,
     bounds=(0, 1),
     need="rationale",
+    papers=("deyoung2020eraser",),
 )
 def token_recall(words: WordScores) -> float | None:
     """Share of the rationale's words that are among those top words."""
@@ -97,6 +101,7 @@ def token_recall(words: WordScores) -> float | None:
     higher_is_better=True,
     bounds=(0, 1),
     need="rationale",
+    papers=("deyoung2020eraser",),
 )
 def iou_f1(words: WordScores) -> float | None:
     """F1 of spans that overlap by half, one to one (ERASER's own count can exceed 1).
@@ -115,6 +120,7 @@ def iou_f1(words: WordScores) -> float | None:
     bounds=(0, inf),
     need="rationale",
     opt_in=True,
+    papers=("deyoung2020eraser",),
 )
 def iou_f1_eraser(words: WordScores) -> float | None:
     """The same as ERASER's code counts: several found spans may match one.
@@ -132,6 +138,7 @@ def iou_f1_eraser(words: WordScores) -> float | None:
     higher_is_better=True,
     bounds=(0, 1),
     need="sentences",
+    papers=("deyoung2020eraser",),
 )
 def sentence_auprc(sentences: WordScores) -> float | None:
     """AUPRC of sentences, each as good as its best word."""
@@ -146,6 +153,7 @@ def sentence_auprc(sentences: WordScores) -> float | None:
     higher_is_better=True,
     bounds=(0, 1),
     need="sentences",
+    papers=("deyoung2020eraser",),
 )
 def sentence_f1(sentences: WordScores) -> float | None:
     """F1 of the top sentences and the rationale's."""
@@ -159,6 +167,7 @@ def sentence_f1(sentences: WordScores) -> float | None:
     higher_is_better=True,
     bounds=(0, 1),
     need="rationale",
+    papers=("ghaeini2019saliency",),
 )
 def saliency_accuracy(words: WordScores) -> float | None:
     """Share of the rationale's words with a positive score (Ghaeini et al. 2019).
@@ -177,6 +186,7 @@ def saliency_accuracy(words: WordScores) -> float | None:
     higher_is_better=True,
     bounds=(-inf, 1.0),
     need="rationale",
+    papers=("ghaeini2019saliency",),
 )
 def tpr_drop(before: Sequence[bool], after: Sequence[bool]) -> float | None:
     """Of the model, not of explainers: share of right answers lost when rationales are erased.

@@ -63,7 +63,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, TypeVar, Un
 
 import numpy as np
 
-from faithbench.core.errors import FaithbenchError, unknown
+from faithbench.core.errors import FaithbenchError, NoMemoryError, is_out_of_memory, unknown
 from faithbench.core.plugins import (
     METRIC_MARK,
     Plugin,
@@ -117,6 +117,7 @@ class Metric:
       the leaderboard ranks by only one of them, the one that is `ranked`.
     - `blank` is what a missing value counts as in that rank: what doing nothing would give.
     - `attainable` is the value of a perfect explainer, where one is known to exist.
+    - `papers` are those to cite: keys of `core/papers.bib`, or entries of BibTeX.
     """
 
     name: str
@@ -133,6 +134,7 @@ class Metric:
     ranked: bool = False
     blank: float | None = None
     attainable: float | None = None
+    papers: tuple[str, ...] = ()
 
     @property
     def low(self) -> float:
@@ -172,7 +174,8 @@ class Metric:
         except FaithbenchError:
             raise  # a sentence already
         except Exception as error:
-            raise FaithbenchError(
+            kind = NoMemoryError if is_out_of_memory(error) else FaithbenchError
+            raise kind(
                 f"metric {self.name!r} failed: {type(error).__name__}: "
                 f"{readable(str(error)) or 'no message'} (--debug shows the traceback)"
             ) from error
@@ -325,6 +328,7 @@ class Facts(TypedDict, total=False):
     ranked: bool
     blank: float
     attainable: float
+    papers: tuple[str, ...]
     plan: Plan
     enough: Enough
     needs_bounds: bool
@@ -521,6 +525,11 @@ def case_metrics(metrics: Iterable[Metric]) -> tuple[CaseMetric, ...]:
 def influence_metrics(metrics: Iterable[Metric]) -> tuple[InfluenceMetric, ...]:
     """Return those that compare scores with what moves the model, also inside."""
     return tuple(m for m in metrics if isinstance(m, InfluenceMetric))
+
+
+def measures_per_example() -> list[Measure]:
+    """Return what the run measures of an explainer per example, which controls do not have."""
+    return [m for m in METRICS.values() if isinstance(m, Measure) and m.per_example]
 
 
 def text_metrics(metrics: Iterable[Metric]) -> tuple[TextMetric, ...]:

@@ -14,10 +14,10 @@ from faithbench.core.types import Bools, Case, Outputs, rank
 from faithbench.metrics.faithfulness import (
     ANY,
     SWAPPED_RANKS,
-    kendall,
     leave_one_out,
     without_top,
 )
+from faithbench.metrics.rank_correlation import kendall
 from faithbench.metrics.registry import metric
 
 
@@ -41,6 +41,7 @@ def mask_lrp_grid(case: Case) -> Bools:
     bounds=(-1, 1),
     plan=mask_lrp_grid,
     opt_in=True,
+    papers=("song2024better",),
 )
 def aopc_mask_lrp(case: Case, outputs: Outputs) -> float:
     """AOPC on the grid of the Mask-LRP code; with --operator pad, its published numbers."""
@@ -54,6 +55,7 @@ def aopc_mask_lrp(case: Case, outputs: Outputs) -> float:
     bounds=ANY,
     plan=mask_lrp_grid,
     opt_in=True,
+    papers=("song2024better",),
 )
 def lodds_mask_lrp(case: Case, outputs: Outputs) -> float:
     """LOdds on the grid of the Mask-LRP code; with --operator pad, its published numbers."""
@@ -67,6 +69,7 @@ def lodds_mask_lrp(case: Case, outputs: Outputs) -> float:
     bounds=(0, 1),
     plan=mask_lrp_grid,
     opt_in=True,
+    papers=("qiang2022attcat",),
 )
 def aopc_attcat(case: Case, outputs: Outputs) -> float:
     """AOPC of the AttCAT code: the same grid, but rises of the probability count as falls."""
@@ -95,6 +98,7 @@ def _saloss_counts(size: int) -> range:
     plan=saloss_steps,
     enough=lambda outputs: not outputs.kept.all(),
     opt_in=True,
+    papers=("chrysostomou2021enjoy",),
 )
 def flip_fraction_saloss(case: Case, outputs: Outputs) -> float:
     """Share of all T tokens erased at the first flip, by the steps of the SaLoss code."""
@@ -111,6 +115,7 @@ def flip_fraction_saloss(case: Case, outputs: Outputs) -> float:
     plan=leave_one_out,
     tolerance=SWAPPED_RANKS,
     opt_in=True,
+    papers=("jain2019attention",),
 )
 def tau_loo_jain_wallace(case: Case, outputs: Outputs) -> float | None:
     """Kendall's tau-b between scores and how far the probability moves, up or down."""
@@ -124,6 +129,7 @@ def tau_loo_jain_wallace(case: Case, outputs: Outputs) -> float | None:
     bounds=ANY,
     plan=without_top((30,)),
     opt_in=True,
+    papers=("situ2021learning",),
 )
 def delta_log_odds_l2e(case: Case, outputs: Outputs) -> float:
     """Fall of the log-odds without the top 30%, as the L2E code: not clipped, 0 where p is 1."""

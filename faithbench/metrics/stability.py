@@ -46,6 +46,7 @@ _SLACK = 1e-9
     version=2,
     needs_encoder=True,
     headline=True,
+    papers=("situ2021learning",),
 )
 def iou_semantic(table: ExplainedTexts) -> list[float | None]:
     """Overlap above chance of the top 30% content words with those of the 3 examples nearest in
@@ -61,6 +62,7 @@ def iou_semantic(table: ExplainedTexts) -> list[float | None]:
     higher_is_better=True,
     bounds=(-1, 1),
     version=2,
+    papers=("situ2021learning",),
 )
 def iou_lexical(table: ExplainedTexts) -> list[float | None]:
     """Overlap above chance of the top 30% content words with those of the 3 examples nearest in
@@ -77,6 +79,7 @@ def iou_lexical(table: ExplainedTexts) -> list[float | None]:
     bounds=(-1, 1),
     version=2,
     needs_encoder=True,
+    papers=("situ2021learning",),
 )
 def iou_labels(table: ExplainedTexts) -> list[float | None]:
     """Overlap above chance, with the 3 nearest in meaning, of content words by sign and
@@ -93,6 +96,7 @@ def iou_labels(table: ExplainedTexts) -> list[float | None]:
     bounds=(0, 1),
     needs_encoder=True,
     opt_in=True,
+    papers=("situ2021learning",),
 )
 def iou_semantic_raw(table: ExplainedTexts) -> list[float | None]:
     """Overlap of the top 30% words with those of the 3 examples nearest in meaning."""
@@ -106,6 +110,7 @@ def iou_semantic_raw(table: ExplainedTexts) -> list[float | None]:
     higher_is_better=True,
     bounds=(0, 1),
     opt_in=True,
+    papers=("situ2021learning",),
 )
 def iou_lexical_raw(table: ExplainedTexts) -> list[float | None]:
     """Overlap of the top 30% words with those of the 3 examples nearest in wording."""
@@ -119,6 +124,7 @@ def iou_lexical_raw(table: ExplainedTexts) -> list[float | None]:
     higher_is_better=True,
     bounds=(0, 1),
     opt_in=True,
+    papers=("situ2021learning",),
 )
 def iou_lexical_l2e(table: ExplainedTexts) -> list[float | None]:
     """The same with neighbours of L2E's code: n-gram overlaps averaged, not added."""
@@ -133,6 +139,7 @@ def iou_lexical_l2e(table: ExplainedTexts) -> list[float | None]:
     bounds=(0, 1),
     needs_encoder=True,
     opt_in=True,
+    papers=("situ2021learning",),
 )
 def iou_labels_raw(table: ExplainedTexts) -> list[float | None]:
     """Overlap with the 3 nearest in meaning of words by sign and strength (L2E, Eq. 1)."""
@@ -148,6 +155,7 @@ def iou_labels_raw(table: ExplainedTexts) -> list[float | None]:
     bounds=(0, 1),
     needs_encoder=True,
     opt_in=True,
+    papers=("situ2021learning",),
 )
 def iou_labels_content(table: ExplainedTexts) -> list[float | None]:
     """The same without stop-words."""
@@ -166,6 +174,7 @@ def iou_labels_content(table: ExplainedTexts) -> list[float | None]:
     need="rationale",
     needs_encoder=True,
     opt_in=True,
+    papers=("situ2021learning",),
 )
 def iou_labels_annotated(table: ExplainedTexts) -> list[float | None]:
     """The same on words that rationales mark.
@@ -187,6 +196,7 @@ def iou_labels_annotated(table: ExplainedTexts) -> list[float | None]:
     bounds=(0, 1),
     needs_encoder=True,
     opt_in=True,
+    papers=("situ2021learning",),
 )
 def iou_labels_l2e(table: ExplainedTexts) -> list[float | None]:
     """The same as L2E's code has it: two labels, by sign; 0 where nothing is labelled."""
@@ -215,6 +225,7 @@ def seed_agreement(table: ExplainedTexts) -> list[float | None]:
     family="stability",
     higher_is_better=False,
     bounds=(0.0, inf),
+    papers=("yeh2019infidelity",),
 )
 def largest_change(windows: Sequence[float | None]) -> float | None:
     """Largest relative change of the scores under small noise on the embeddings (Yeh et al.

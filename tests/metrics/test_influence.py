@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from faithbench.metrics.faithfulness import kendall, normalised_entropy
+from faithbench.metrics.faithfulness import normalised_entropy
 from faithbench.metrics.influence import (
     Influence,
     influence_values,
@@ -20,6 +20,7 @@ from faithbench.metrics.influence import (
     support_auc,
     tau_ceiling,
 )
+from faithbench.metrics.rank_correlation import kendall
 from faithbench.metrics.registry import METRICS, influence_metrics
 from tests.support.paths import GOLDEN
 

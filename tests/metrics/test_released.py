@@ -14,7 +14,7 @@ import torch
 
 from faithbench.core.erasure import erase_tokens, top_count
 from faithbench.core.types import Attribution, Case
-from faithbench.metrics.faithfulness import kendall
+from faithbench.metrics.rank_correlation import kendall
 from faithbench.metrics.registry import METRICS, Metric
 from faithbench.metrics.released import log_odds_l2e
 from faithbench.models.engine import Engine
