@@ -13,6 +13,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Batch, Encoding, Evidence, Example, Ints, Long, Span, Target
 from faithbench.data.windows import cut_windows, row_of_choice
 from faithbench.data.words import word_spans, words_of_tokens
+from faithbench.models.devices import send
 from faithbench.models.model import Model
 from faithbench.models.traits import has_decoder, reads_segments
 
@@ -238,17 +239,18 @@ def collate(
     ids, types, attention = pad_rows(
         [(e.ids, e.types) for e in encodings], int(model.network.config.pad_token_id)
     )
-    erasable = np.zeros(ids.shape, dtype=bool)
+    erasable = np.zeros_like(ids)
     for row, encoding in enumerate(encodings):
         erasable[row, : len(encoding.ids)] = encoding.erasable
-    device = model.device
+    arrays = (ids, types, attention, erasable, np.array(targets, dtype=np.int64))
+    sent = send(arrays, model.device)
     return Batch(
         encodings=tuple(encodings),
-        ids=torch.tensor(ids, device=device),
-        types=torch.tensor(types, device=device),
-        attention=torch.tensor(attention, device=device),
-        erasable=torch.tensor(erasable, device=device),
-        targets=torch.tensor(list(targets), device=device),
+        ids=sent[0],
+        types=sent[1],
+        attention=sent[2],
+        erasable=sent[3].bool(),
+        targets=sent[4],
         seeds=tuple(seeds),
         seed=seed,
     )

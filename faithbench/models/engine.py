@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,7 +13,8 @@ import torch
 import torch.nn.functional as F
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Floats, TokenRow
+from faithbench.core.types import Floats, Ints, TokenRow
+from faithbench.models.devices import send
 from faithbench.models.encoding import inputs_of, pad_rows
 from faithbench.models.fast_encoder import FastEncoder, fast_encoder
 from faithbench.models.meter import Meter
@@ -84,27 +86,56 @@ class Engine:
         first = kind.outputs.index(output) * width
         return np.stack([self._known[key] for key in keys])[:, first : first + width]
 
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Neither use nor leave anything in the cache inside.
+
+        The last bits of a row depend on the pass that it shares with others. What may be computed
+        or not, such as a search whose result an earlier run has kept, must not decide which rows
+        the next call still has to compute.
+        """
+        known, seconds = self._known, self._seconds
+        self._known, self._seconds = {}, {}
+        try:
+            yield
+        finally:
+            self._known, self._seconds = known, seconds
+
     def forget(self) -> None:
         """Empty the cache; the run does so after each chunk of examples."""
         self._known.clear()
         self._seconds.clear()
 
     def _compute(self, rows: list[tuple[bytes, TokenRow]]) -> None:
+        """Run all passes, and only then wait for their logits: one copy brings them all."""
+        if not rows:
+            return
+        start = time.perf_counter()
         groups: dict[Group, list[tuple[bytes, TokenRow]]] = {}
         for key, row in rows:
             groups.setdefault(self._group_of(row[0]), []).append((key, row))
+        keys: list[bytes] = []
+        passes: list[torch.Tensor] = []
         for group in groups.values():
-            self._compute_group(group)
+            self._run_group(group, keys, passes)
+        answers = self._log_probabilities(torch.cat(passes).cpu().double())
+        self._known.update(zip(keys, answers, strict=True))
+        # Passes overlap on a GPU, so none has a time of its own: a row's share is its tokens'.
+        sizes = {key: max(1, len(ids)) for key, (ids, _) in rows}
+        each = (time.perf_counter() - start) / sum(sizes.values())
+        self._seconds.update((key, each * size) for key, size in sizes.items())
 
-    def _compute_group(self, rows: list[tuple[bytes, TokenRow]]) -> None:
+    def _run_group(
+        self, rows: list[tuple[bytes, TokenRow]], keys: list[bytes], passes: list[torch.Tensor]
+    ) -> None:
+        """Run rows that may share passes; add their keys, and the logits in the same order."""
         # Longest first: a device too small for the budget fails at the first pack, not the last.
         waiting = sorted(rows, key=lambda item: (-len(item[1][0]), item[0]))
         while waiting:
             count = max(1, self.budget // max(1, len(waiting[0][1][0])))
             pack, rest = waiting[:count], waiting[count:]
-            start = time.perf_counter()
             try:
-                answers = self._forward([row for _, row in pack])
+                order, logits = self._forward([row for _, row in pack])
             except torch.OutOfMemoryError:
                 if count == 1:
                     raise
@@ -112,37 +143,40 @@ class Engine:
                 self.budget = max(len(pack[0][1][0]), self.budget // 2)
                 torch.cuda.empty_cache()
                 continue
-            keys = [key for key, _ in pack]
-            self._known.update(zip(keys, answers, strict=True))
-            self._seconds.update(dict.fromkeys(keys, (time.perf_counter() - start) / len(keys)))
+            keys.extend(pack[index][0] for index in order)
+            passes.append(logits)
             waiting = rest
 
-    def _forward(self, rows: list[TokenRow]) -> Floats:
+    def _forward(self, rows: list[TokenRow]) -> tuple[Ints, torch.Tensor]:
+        """Return the logits of rows, outputs side by side, and which row each line is of.
+
+        They are still on the device: nothing here waits for it.
+        """
         network = self.model.network
-        arrays = pad_rows(rows, int(network.config.pad_token_id))
-        ids, types, attention = (torch.tensor(a, device=network.device) for a in arrays)
         self.meter.charge(passes=1)
         with torch.inference_mode():
             if self._fast is not None:
-                outputs = [self._fast(ids, types, attention)]
-            else:
-                out = network(**inputs_of(network, ids, types, attention))
-                outputs = [getattr(out, name) for name in self.model.outputs]
-        logits = [output.cpu().double() for output in outputs]
+                pack = self._fast.pack(rows)
+                return pack.order, self._fast(pack)
+            arrays = pad_rows(rows, int(network.config.pad_token_id))
+            ids, types, attention = send(arrays, network.device)
+            out = network(**inputs_of(network, ids, types, attention))
+            outputs = [getattr(out, name) for name in self.model.outputs]
+            if self.model.kind.per_position:
+                # Padding is no position, and all rows are as wide as the longest input.
+                padding, missing = attention == 0, self.model.max_tokens - ids.shape[1]
+                outputs = [
+                    F.pad(output.masked_fill(padding, -torch.inf), (0, missing), value=-torch.inf)
+                    for output in outputs
+                ]
+            return np.arange(len(rows)), torch.cat(outputs, dim=1)
+
+    def _log_probabilities(self, logits: torch.Tensor) -> Floats:
+        """Turn the logits of all outputs, side by side, into log-probabilities of each."""
         kind = self.model.kind
-        if kind.per_position:
-            # Padding is no position, and all rows are as wide as the longest input.
-            padding, missing = attention.cpu() == 0, self.model.max_tokens - ids.shape[1]
-            logits = [
-                F.pad(output.masked_fill(padding, -torch.inf), (0, missing), value=-torch.inf)
-                for output in logits
-            ]
-        return _array(torch.cat([kind.log_probabilities(output) for output in logits], dim=1))
-
-
-def _array(values: torch.Tensor) -> Floats:
-    array: Floats = values.numpy()
-    return array
+        parts = logits.chunk(len(self.model.outputs), dim=1)
+        table: Floats = torch.cat([kind.log_probabilities(part) for part in parts], dim=1).numpy()
+        return table
 
 
 def _key(row: TokenRow) -> bytes:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from faithbench.models.encoding import inputs_of
+from faithbench.core.types import TokenRow
+from faithbench.models.devices import send
+from faithbench.models.encoding import inputs_of, pad_rows
 from faithbench.models.model import Model
 from faithbench.models.packed_linear import Dense, join_linear
-
-FastEncoder = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""From ids, segments and attention [rows, tokens] to logits [rows, classes]."""
+from faithbench.models.packs import Pack, pack_rows
 
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-9}
 # Architectures whose embedding of a token depends on its id, segment and index alone. RoBERTa
@@ -33,19 +34,26 @@ def fast_encoder(model: Model, *, differentiable: bool = False) -> FastEncoder |
 
     A `differentiable` pass carries gradients to the embeddings. It neither packs nor shares:
     packed layers have no gradient, and embeddings that an explainer moved can differ although
-    their tokens are equal. It sorts rows by length, so embeddings that replace those of a batch
-    must belong to rows of one length.
+    their tokens are equal.
     """
+    encoder = assemble_encoder(model, differentiable=differentiable)
+    return encoder if encoder is not None and _agrees(model, encoder) else None
+
+
+def assemble_encoder(model: Model, *, differentiable: bool) -> FastEncoder | None:
+    """Return the fast forward pass of a model's parts, on any device, without trying it."""
     network: Any = model.network
     if model.kind.per_position or model.dtype not in _TOLERANCE or network.training:
         return None
     try:
         layers = network.base_model.encoder.layer
         blocks = tuple(_block(layer, pack=not differentiable) for layer in layers)
-        encoder = _Encoder(network, blocks, shares=not differentiable)
     except AttributeError:  # another architecture
         return None
-    return encoder if _agrees(model, encoder) else None
+    shares = not differentiable and network.config.model_type in _POSITION_IS_INDEX
+    # A GPU starts one large kernel as quickly as a small one; the CPU does less work without
+    # padding and has its fastest attention without a mask.
+    return FastEncoder(network, blocks, shares=shares, masks=model.device.type != "cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,19 +72,19 @@ class _Block:
     narrow: Dense
     norm: nn.Module
 
-    def attend(self, joined: Tensor, rows: int) -> Tensor:
+    def attend(self, joined: Tensor, rows: int, mask: Tensor | None = None) -> Tensor:
         """Attend within rows of one length; queries, keys and values are [tokens, 3 widths].
 
-        The result is [tokens, width].
+        The result is [tokens, width]. A `mask` [rows, 1, 1, tokens] is False at padding.
         """
         width = joined.shape[-1] // 3
         parts = joined.view(rows, -1, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4)
-        # Rows of one length have no padding, hence no mask, and torch takes its fastest kernel.
-        attended = F.scaled_dot_product_attention(query, key, value).transpose(1, 2)
-        return attended.reshape(-1, width)
+        # Without padding there is no mask, and torch takes its fastest kernel.
+        attended = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        return attended.transpose(1, 2).reshape(-1, width)
 
-    def attend_from_first(self, x: Tensor) -> Tensor:
+    def attend_from_first(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend from the first token of each row of x [rows, tokens, width] alone.
 
         With one query per row, keys and values need not be computed: q (W x) = (q W) x, and the
@@ -87,8 +95,10 @@ class _Block:
         size = width // self.heads
         query = self.query(x[:, 0]).view(rows, self.heads, size)
         seen_by = torch.einsum("rhs,hsw->rhw", query, self.key.weight.view(-1, size, width))
-        weights = torch.bmm(seen_by, x.transpose(1, 2)).mul_(size**-0.5).softmax(dim=-1)
-        means = torch.bmm(weights, x)
+        products = torch.bmm(seen_by, x.transpose(1, 2)).mul_(size**-0.5)
+        if mask is not None:
+            products = products.masked_fill(~mask[:, 0], -torch.inf)
+        means = torch.bmm(products.softmax(dim=-1), x)
         # Weights sum to 1, so the mean of W x + bias is W times the mean, plus bias.
         values = torch.einsum("rhw,hsw->rhs", means, self.value.weight.view(-1, size, width))
         return values.reshape(rows, width) + self.value.bias
@@ -102,45 +112,54 @@ class _Block:
 
 
 @dataclass(frozen=True, eq=False)
-class _Encoder:
+class FastEncoder:
     """From ids to logits, with the network's own embeddings and head.
 
-    Padding is left out: linear layers see the real tokens of all rows as one long list, and
-    attention runs on rows of one length at a time.
+    Padding is left out: linear layers see the real tokens of all rows as one long list.
+    Attention runs on rows of one length at a time or, if it `masks`, on all rows at once, padded.
     """
 
     network: Any
     blocks: tuple[_Block, ...]
     shares: bool
+    masks: bool
 
-    def __call__(self, ids: Tensor, types: Tensor, attention: Tensor) -> Tensor:
-        lengths = attention.sum(dim=1)
-        order = lengths.argsort(stable=True)
-        ids, types, attention = ids[order], types[order], attention[order]
-        sizes, counts = lengths[order].unique_consecutive(return_counts=True)
-        groups = list(zip(sizes.tolist(), counts.tolist(), strict=True))
-        tokens = [size * count for size, count in groups]
-        real = attention.bool()
-        embedded = self._embed(ids, types)
+    def pack(self, rows: Sequence[TokenRow]) -> Pack:
+        """Lay rows out as this encoder reads them, and send them to its device."""
+        pad_id, device = int(self.network.config.pad_token_id), self.network.device
+        return pack_rows(rows, pad_id, device, share=self.shares, mask=self.masks)
+
+    def __call__(self, pack: Pack) -> Tensor:
+        """Return the logits [rows, classes], in the order of the pack; the host never waits."""
+        embedded = self._embed(pack.ids, pack.types).flatten(0, 1)
         # Without padding nothing need be selected; a selection's gradient is slow.
-        x = embedded.flatten(0, 1) if sum(tokens) == real.numel() else embedded[real]
+        x = embedded if pack.real is None else embedded[pack.real]
         for index, block in enumerate(self.blocks[:-1]):
-            if index == 0:
-                joined = self._project_first(block, x, ids, types, real)
+            if index == 0 and pack.distinct is not None:
+                # Erased copies of a text differ in few tokens, and before the first attention a
+                # token's state depends on that token alone: most of a pack is the same vectors.
+                joined = block.query_key_value(x[pack.distinct])[pack.inverse]
             else:
                 joined = block.query_key_value(x)
-            parts = zip(joined.split(tokens), groups, strict=True)
-            attended = [block.attend(part, count) for part, (_, count) in parts]
-            x = block.feed(attended[0] if len(attended) == 1 else torch.cat(attended), x)
-        logits = self._read(x, groups)
-        return logits[order.argsort()]
+            x = block.feed(self._attend(block, joined, pack), x)
+        return self._read(x, pack)
 
-    def _read(self, x: Tensor, groups: list[tuple[int, int]]) -> Tensor:
+    def _attend(self, block: _Block, joined: Tensor, pack: Pack) -> Tensor:
+        if pack.mask is not None:
+            return block.attend(joined[pack.places], len(pack.ids), pack.mask)[pack.real]
+        parts = zip(joined.split(_tokens(pack)), pack.lengths, strict=True)
+        attended = [block.attend(part, count) for part, (_, count) in parts]
+        return attended[0] if len(attended) == 1 else torch.cat(attended)
+
+    def _read(self, x: Tensor, pack: Pack) -> Tensor:
         """Compute the last block for the first token of each row, and the head on it."""
         last = self.blocks[-1]
-        parts = x.split([size * count for size, count in groups])
-        rows = [p.view(c, s, -1) for p, (s, c) in zip(parts, groups, strict=True)]
-        attended = torch.cat([last.attend_from_first(part) for part in rows])
+        if pack.mask is not None:
+            rows = [x[pack.places].view(*pack.ids.shape, -1)]
+        else:
+            parts = zip(x.split(_tokens(pack)), pack.lengths, strict=True)
+            rows = [part.view(count, size, -1) for part, (size, count) in parts]
+        attended = torch.cat([last.attend_from_first(part, pack.mask) for part in rows])
         first = torch.cat([part[:, 0] for part in rows])
         return self._logits(last.feed(attended, first)[:, None])
 
@@ -150,32 +169,15 @@ class _Encoder:
         x: Tensor = base.embeddings(input_ids=ids, token_type_ids=segments)
         return base.embeddings_project(x) if hasattr(base, "embeddings_project") else x
 
-    def _project_first(
-        self, block: _Block, x: Tensor, ids: Tensor, types: Tensor, real: Tensor
-    ) -> Tensor:
-        """Compute the first block's queries, keys and values once per distinct embedding.
-
-        Erased copies of a text differ in few tokens, and before the first attention a token's
-        state depends on that token alone: most of a batch is the same few vectors.
-        """
-        if not self.shares or self.network.config.model_type not in _POSITION_IS_INDEX:
-            return block.query_key_value(x)
-        tokens = ids.shape[1]
-        indices = torch.arange(tokens, device=ids.device)
-        # (id, segment, index) as digits of one number in a mixed radix: the two lower digits are
-        # below `types.max() + 1` and `tokens`, so different triples have different keys. A
-        # vocabulary of 2^18, two segments and 512 tokens stay below 2^28, far from overflow.
-        keys = (ids * int(types.max() + 1) + types) * tokens + indices
-        _, inverse = torch.unique(keys[real], return_inverse=True)
-        order = torch.arange(len(inverse), device=ids.device)
-        # Any token of a key will do, since their embeddings are equal: the last write wins.
-        representatives = order.new_empty(int(inverse.max()) + 1).scatter_(0, inverse, order)
-        return block.query_key_value(x[representatives])[inverse]
-
     def _logits(self, first: Tensor) -> Tensor:
         pooler = getattr(self.network.base_model, "pooler", None)
         logits: Tensor = self.network.classifier(first if pooler is None else pooler(first))
         return logits
+
+
+def _tokens(pack: Pack) -> list[int]:
+    """Return how many tokens the rows of each length have."""
+    return [size * count for size, count in pack.lengths]
 
 
 def _block(layer: Any, *, pack: bool) -> _Block:
@@ -201,16 +203,15 @@ def _agrees(model: Model, encoder: FastEncoder) -> bool:
     network: Any = model.network
     draw = torch.Generator().manual_seed(0)
     length = min(12, model.max_tokens)
-    ids = torch.randint(int(network.config.vocab_size), (2, length), generator=draw)
-    ids, attention = ids.to(model.device), torch.ones_like(ids, device=model.device)
-    types = torch.zeros_like(ids)
-    ids[1, length // 2 :] = int(network.config.pad_token_id)
-    attention[1, length // 2 :] = 0
+    ids = torch.randint(int(network.config.vocab_size), (2, length), generator=draw).numpy()
+    rows = [(part, np.zeros_like(part)) for part in (ids[0], ids[1, : length // 2])]
+    inputs = send(pad_rows(rows, int(network.config.pad_token_id)), model.device)
     with torch.inference_mode():
         try:
-            logits = encoder(ids, types, attention)
+            pack = encoder.pack(rows)
+            logits = encoder(pack)
         except (AttributeError, RuntimeError, TypeError, ValueError):
             return False
-        expected = network(**inputs_of(network, ids, types, attention)).logits
+        expected = network(**inputs_of(network, *inputs)).logits[pack.order.tolist()]
     slack = _TOLERANCE[model.dtype] * max(1.0, float(expected.abs().max()))
     return logits.shape == expected.shape and float((logits - expected).abs().max()) <= slack

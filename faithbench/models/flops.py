@@ -95,9 +95,16 @@ def _forward(network: PreTrainedModel, tokens: int) -> None:
 def _count(run: Callable[[int], object], tokens: int) -> int:
     from torch.utils.flop_counter import FlopCounterMode
 
-    with torch.no_grad(), _plain_products(), FlopCounterMode(display=False) as counter:
+    # The engine adds products in place, which torch's counter does not know.
+    counter = FlopCounterMode(display=False, custom_mapping={torch.ops.aten.addmm_: _added_flops})
+    with torch.no_grad(), _plain_products(), counter:
         run(tokens)
     return int(counter.get_total_flops())
+
+
+def _added_flops(_sum: list[int], a: list[int], b: list[int], **_: object) -> int:
+    """Return the FLOPs of a product of matrices of these shapes."""
+    return 2 * a[0] * a[1] * b[1]
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-import warnings
+import os
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,16 @@ import torch
 
 from faithbench.core.erasure import Operator
 from faithbench.core.errors import FaithbenchError
+from faithbench.data.hub_faults import telling_faults
 from faithbench.data.kinds import KINDS, Kind
 from faithbench.data.kinds.classification import CLASSIFICATION
 from faithbench.models.architectures import register_architectures
-from faithbench.models.weights import Located, locate, read_card, sha256_of_weights
+from faithbench.models.devices import choose_device, forbid_tf32, place_for
+from faithbench.models.files.adapter import merge_adapter
+from faithbench.models.files.digest import sha256_of_model
+from faithbench.models.files.loading import unloadable
+from faithbench.models.files.weights import Located, locate, read_card, sha256_of_weights
+from faithbench.models.magnitudes import Magnitudes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -34,18 +41,22 @@ DTYPES = {
 class Model:
     """A classifier ready to run, its tokenizer, and where its weights came from.
 
+    `sha256` is the digest of all that decides its predictions: weights, configuration, tokenizer.
     `network` uses PyTorch's fused attention; `eager()` gives the same weights with
-    attention matrices that can be read. Parameters never require gradients.
+    attention matrices that can be read. Parameters never require gradients. `magnitudes` are kept
+    for the relevance pass.
     """
 
     name: str
     revision: str | None
+    sha256: str
     weights_sha256: str
     folder: Path | None
     network: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     labels: tuple[str, ...]
     kind: Kind = CLASSIFICATION
+    magnitudes: Magnitudes = field(default_factory=Magnitudes)
     _twins: dict[torch.dtype, PreTrainedModel] = field(default_factory=dict)
 
     @property
@@ -79,8 +90,17 @@ class Model:
         """The name without any folder of this machine."""
         return Path(self.name).name if Path(self.name).is_dir() else self.name
 
+    def is_known_by(self, sha256: str | None, weights_sha256: str) -> bool:
+        """Return whether digests are those of this model; older files have its weights' alone."""
+        return (self.weights_sha256 if sha256 is None else self.sha256) == (
+            sha256 or weights_sha256
+        )
+
     def eager(self, dtype: torch.dtype | None = None) -> PreTrainedModel:
-        """Return the network with readable attention, in `dtype`; made once, then kept."""
+        """Return the network with readable attention, in `dtype`; made once, then kept.
+
+        It is on the model's device, or on the CPU if that device has no numbers of this type.
+        """
         dtype = dtype or self.dtype
         if dtype not in self._twins:
             # At the same precision the copy shares every weight with the original.
@@ -89,7 +109,10 @@ class Model:
             twin = copy.deepcopy(self.network, memo)
             twin.set_attn_implementation("eager")
             if not shared:
-                torch.nn.Module.to(twin, dtype)  # transformers' own `to` is untyped
+                # Moved first: a device cannot convert to a type that it does not have. The
+                # method is torch's, since transformers' own `to` is untyped.
+                torch.nn.Module.to(twin, place_for(dtype, self.device))
+                torch.nn.Module.to(twin, dtype)
             self._twins[dtype] = twin
         return self._twins[dtype]
 
@@ -143,9 +166,21 @@ def load_model(
     With the `kind` of a task, a model of another kind is refused. The model's labels are the
     task's, and after them those that its training added, such as `neutral`.
     """
+    with unloadable(ref):
+        return _load(ref, labels, kind, revision, device, dtype)
+
+
+def _load(
+    ref: str,
+    labels: tuple[str, ...],
+    kind: str | None,
+    revision: str | None,
+    device: str,
+    dtype: str,
+) -> Model:
     if dtype not in DTYPES:
         raise FaithbenchError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
-    target_device = choose_device(device)
+    target_device = place_for(DTYPES[dtype], choose_device(device))
     located = locate(ref, revision)
     quieten()
     register_architectures()
@@ -161,16 +196,20 @@ def load_model(
         labels = (*labels, *_added_labels(located))
         _check_classes(ref, located, len(labels))
     auto: Any = getattr(transformers, f"AutoModelFor{model_kind.network}")
-    network, report = auto.from_pretrained(
-        located.base,
-        revision=located.revision,
-        num_labels=len(labels) if model_kind.has_classes else 2,
-        dtype=torch.float32,
-        output_loading_info=True,
-    )
-    tokenizer = transformers.AutoTokenizer.from_pretrained(located.base, revision=located.revision)
+    with _reading(located):
+        network, report = auto.from_pretrained(
+            located.base,
+            revision=located.revision,
+            num_labels=len(labels) if model_kind.has_classes else 2,
+            dtype=torch.float32,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            located.base, revision=located.revision, trust_remote_code=False
+        )
     if located.adapter is not None:
-        network = _merge_adapter(network, located.adapter)
+        network = merge_adapter(network, located.adapter)
     elif untrained := [
         key for key in report["missing_keys"] if not key.startswith(network.base_model_prefix)
     ]:
@@ -185,9 +224,22 @@ def load_model(
         tokenizer,
         labels=labels,
         revision=located.revision,
+        sha256=sha256_of_model(located),
         weights_sha256=sha256_of_weights(located),
         folder=located.adapter or located.folder,
         kind=model_kind if kind is None else KINDS[kind],
+    )
+
+
+def _reading(located: Located) -> AbstractContextManager[None]:
+    """Return a block in which a model is read: what goes wrong on the hub becomes one line."""
+    if located.folder is not None:
+        return nullcontext()
+    # Else transformers asks a public service, in a thread, to convert a model that has no
+    # safetensors, and to open a pull request for it.
+    os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"
+    return telling_faults(
+        f"model {located.base!r}", located.revision, "choose another with --model"
     )
 
 
@@ -197,7 +249,10 @@ def _kind_of(located: Located) -> Kind:
         return KINDS[read_card(located.adapter).get("kind", CLASSIFICATION.name)]
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(located.base, revision=located.revision)
+    with _reading(located):
+        config = AutoConfig.from_pretrained(
+            located.base, revision=located.revision, trust_remote_code=False
+        )
     return _kind_by_architecture(config.architectures or ())
 
 
@@ -225,7 +280,11 @@ def _check_classes(ref: str, located: Located, wanted: int) -> None:
     if located.adapter is not None:
         classes = len(read_card(located.adapter)["labels"])
     else:
-        classes = AutoConfig.from_pretrained(located.base, revision=located.revision).num_labels
+        with _reading(located):
+            config = AutoConfig.from_pretrained(
+                located.base, revision=located.revision, trust_remote_code=False
+            )
+        classes = config.num_labels
     if classes != wanted:
         raise FaithbenchError(
             f"model {ref!r} has {classes} classes, the task has {wanted}; "
@@ -240,48 +299,34 @@ def build_model(
     *,
     labels: tuple[str, ...],
     revision: str | None = None,
+    sha256: str | None = None,
     weights_sha256: str = "",
     folder: Path | None = None,
     kind: Kind | None = None,
 ) -> Model:
     """Wrap a network already in memory: evaluation mode, frozen, with a padding token.
 
-    Without a `kind` it is that of the network's class.
+    Without a `kind` it is that of the network's class. A network that no files are behind is known
+    by the digest of its weights alone.
     """
+    forbid_tf32()
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     if network.config.pad_token_id is None:
         network.config.pad_token_id = tokenizer.pad_token_id
     network.eval().requires_grad_(False)
     kind = kind or _kind_by_architecture(cls.__name__ for cls in type(network).__mro__)
-    return Model(name, revision, weights_sha256, folder, network, tokenizer, labels, kind)
-
-
-def choose_device(name: str) -> torch.device:
-    """Turn auto, cpu, cuda or mps into a device that this machine has."""
-    available = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    if name == "auto":
-        return torch.device(next(device for device, ok in available.items() if ok))
-    if name not in available:
-        raise FaithbenchError(f"device {name!r} is not one of auto, {', '.join(available)}")
-    if not available[name]:
-        raise FaithbenchError(f"device {name!r} is not on this machine; use --device cpu")
-    return torch.device(name)
-
-
-def _merge_adapter(network: PreTrainedModel, adapter: Path) -> PreTrainedModel:
-    """Add a LoRA adapter and its head into the weights."""
-    from peft import PeftModel
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        merged = PeftModel.from_pretrained(network, str(adapter)).merge_and_unload()
-    result: PreTrainedModel = merged
-    return result
+    return Model(
+        name,
+        revision,
+        weights_sha256 if sha256 is None else sha256,
+        weights_sha256,
+        folder,
+        network,
+        tokenizer,
+        labels,
+        kind,
+    )
 
 
 def quieten() -> None:

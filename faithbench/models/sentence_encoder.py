@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import parse_json
 from faithbench.core.types import Progress
-from faithbench.models.weights import BASE_NAME, base_folder
+from faithbench.models.files.weights import BASE_NAME, base_folder
 
 TOKENS = 4096
 """Padded tokens per pass."""
@@ -20,7 +20,7 @@ TOKENS = 4096
 
 def encoder_sha256(encoder: str | None = None) -> str:
     """Return the checksum of an encoder's weights, by which embeddings may be kept."""
-    return base_folder(encoder or BASE_NAME)[1]
+    return base_folder(encoder or BASE_NAME, "--encoder")[1]
 
 
 def embed(
@@ -77,14 +77,15 @@ def _load(name: str, device: str) -> tuple[Any, Any, int]:
     """Return an encoder, its tokenizer and the number of tokens it reads at most."""
     import torch
 
-    from faithbench.models.model import choose_device, quieten
+    from faithbench.models.devices import choose_device
+    from faithbench.models.model import quieten
 
-    folder, _ = base_folder(name)
+    folder, _ = base_folder(name, "--encoder")
     quieten()
     from transformers import AutoModel, AutoTokenizer
 
-    network: Any = AutoModel.from_pretrained(folder, dtype=torch.float32)
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    network: Any = AutoModel.from_pretrained(folder, dtype=torch.float32, trust_remote_code=False)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     network = network.to(choose_device(device)).eval().requires_grad_(False)

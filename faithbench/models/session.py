@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
+import numpy as np
 import torch
 
 from faithbench.core.types import Batch
+from faithbench.models.devices import find_budget, memory_share, synchronise
 from faithbench.models.engine import BUDGET, Engine
 from faithbench.models.meter import Meter
 from faithbench.models.model import Model
@@ -67,11 +69,13 @@ class Session:
         *,
         forwards: int = 1,
         backwards: int = 1,
+        passes: int = 1,
     ) -> Value:
         """Make a pass, or return the one of that name already made for this very batch.
 
         A reused pass is charged in full, seconds included, so that an explainer's cost does
-        not depend on which others run in the same job. `forwards` and `backwards` are per example.
+        not depend on which others run in the same job. `forwards` and `backwards` are per example;
+        the second half of a pass is none of the `passes`.
         """
         made = self._passes.get((batch, name))
         spared = 0.0 if made is None else made.seconds
@@ -82,7 +86,10 @@ class Session:
             made = self._passes[batch, name] = _Pass(value, time.perf_counter() - start)
         count = len(batch.ids)
         self.meter.charge(
-            forwards=forwards * count, backwards=backwards * count, shared_seconds=spared
+            forwards=forwards * count,
+            backwards=backwards * count,
+            passes=passes,
+            shared_seconds=spared,
         )
         shared: Value = made.value
         return shared
@@ -126,9 +133,57 @@ class Session:
         self.engine.forget()
 
     def synchronise(self) -> None:
-        """Wait for the device: CUDA calls return before their work is done, and clocks lie."""
-        if self.model.device.type == "cuda":
-            torch.cuda.synchronize(self.model.device)
+        """Wait for the device, so that a clock tells the truth."""
+        synchronise(self.model.device)
+
+    def tune(self) -> None:
+        """Give the engine the token budget that is quickest on its device.
+
+        The CPU's is measured and fixed: there, time on a busy machine would decide. Only the
+        engine's rows go by it. Batches of white-box passes keep their size, since they take memory
+        that grows with the square of a text's length.
+        """
+        if self.model.device.type == "cpu":
+            return
+        probe = Engine(self.model, self.engine.budget)
+        self.engine.budget = find_budget(
+            lambda budget: rows_per_second(probe, budget),
+            lambda: memory_share(self.model.device),
+            self.engine.budget,
+        )
+
+
+PROBED = 32
+"""Length in tokens of the rows that a device is tried with: that of a sentence."""
+
+
+def rows_per_second(engine: Engine, budget: int, passes: int = 2) -> float:
+    """Return how many rows of random tokens an engine computes in a second, once warm."""
+    model = engine.model
+    size = min(PROBED, model.max_tokens)
+    count = passes * max(1, budget // size)
+    draw = np.random.default_rng(0)
+    ids = draw.integers(int(model.network.config.vocab_size), size=(count, size))
+    rows = [(row, np.zeros(size, dtype=np.int64)) for row in ids]
+    before, engine.budget = engine.budget, budget
+    try:
+        for _ in range(2):  # the first call warms up: memory is taken, kernels are chosen
+            engine.forget()
+            start = time.perf_counter()
+            engine.log_probabilities(rows)
+            seconds = time.perf_counter() - start
+    finally:
+        engine.budget = before
+        engine.forget()
+    return count / seconds
+
+
+def moved(batch: Batch, device: torch.device) -> Batch:
+    """Return the batch on a device; the same object if it is there already."""
+    if batch.ids.device == device:
+        return batch
+    tensors = ("ids", "types", "attention", "erasable", "targets")
+    return replace(batch, **{name: getattr(batch, name).to(device) for name in tensors})
 
 
 def _companies(model: Model, batch: Batch) -> tuple[Company, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from hypothesis import strategies as st
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import TokenRow
 from faithbench.models.engine import Engine
+from faithbench.models.fast_encoder import assemble_encoder
+from faithbench.models.host_waits import count_host_waits
 from faithbench.models.meter import Cost
 from faithbench.models.model import Model
 from faithbench.testing import tiny
@@ -56,6 +60,46 @@ def test_rows_are_packed_by_length_under_the_budget(
     Engine(tiny_model(), 20).log_probabilities([row(n, seed) for seed, n in enumerate(LENGTHS)])
     # 12 leaves room for one row, 9 for two, 5 for four, and what is left is short.
     assert packs == [[12], [9, 9], [5, 5, 4, 3], [2]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_host_waits_once_per_call_however_many_passes(tiny_model, dtype: torch.dtype) -> None:
+    engine = Engine(tiny_model("bert", 3, dtype), 30)
+    assert engine._fast is not None
+    with count_host_waits() as waits:
+        engine.log_probabilities([row(n, seed) for seed, n in enumerate(LENGTHS)])
+    assert engine.meter.total.passes == 3
+    assert [place.split()[0] for place in waits.places] == ["cpu"]
+
+
+@pytest.mark.parametrize("architecture", ["bert", "gpt2"])
+def test_one_copy_for_all_passes_gives_the_same_bits(tiny_model, architecture: str) -> None:
+    """The logits of each pass, copied and normalised by itself, as they were before."""
+    engine = Engine(tiny_model(architecture, 3, torch.float32), 30)
+    rows = sorted((row(n, seed) for seed, n in enumerate(LENGTHS)), key=lambda r: -len(r[0]))
+    answers = engine.log_probabilities(rows)
+    for pack in (slice(0, 2), slice(2, 5), slice(5, 8)):
+        order, logits = engine._forward(rows[pack])
+        alone = logits.cpu().double().log_softmax(dim=-1).numpy()
+        np.testing.assert_array_equal(answers[pack], alone[order.argsort()])
+
+
+def test_nothing_waits_before_the_copy(tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the meta device, which has no values, all passes of a call are made."""
+    model = tiny_model("bert", 3)
+    model = replace(model, network=copy.deepcopy(model.network).to("meta"), _twins={})
+    engine = Engine(model, 30)
+    monkeypatch.setattr(Engine, "_fast", assemble_encoder(model, differentiable=False))
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        engine.log_probabilities([row(n, seed) for seed, n in enumerate(LENGTHS)])
+    assert engine.meter.total.passes == 3
+
+
+def test_a_row_s_seconds_are_its_tokens_share(tiny_model) -> None:
+    engine = Engine(tiny_model())
+    engine.log_probabilities([row(4), row(12)])
+    short, long = (engine._seconds[key] for key in sorted(engine._known, key=len))
+    assert long / short == pytest.approx(3)
 
 
 def test_duplicates_are_computed_once(tiny_model) -> None:
@@ -199,7 +243,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, room: float = float("inf")) -> list[l
     packs: list[list[int]] = []
     forward = Engine._forward
 
-    def watched(self: Engine, rows: list[TokenRow]) -> np.ndarray:
+    def watched(self: Engine, rows: list[TokenRow]) -> tuple[np.ndarray, torch.Tensor]:
         packs.append([len(ids) for ids, _ in rows])
         if len(rows) * max(packs[-1]) > room:
             raise torch.OutOfMemoryError("no room")

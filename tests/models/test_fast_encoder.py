@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
+from faithbench.core.types import TokenRow
 from faithbench.explainers.passes.capture import embedding_leaf
 from faithbench.models import packed_linear as dense
 from faithbench.models.engine import Engine
-from faithbench.models.fast_encoder import fast_encoder
+from faithbench.models.fast_encoder import FastEncoder, assemble_encoder, fast_encoder
+from faithbench.models.host_waits import count_host_waits
 from faithbench.models.model import Model
+from faithbench.models.packs import Pack
 from faithbench.testing import tiny
 from tests.support.builders import in_precision
 
@@ -27,8 +34,10 @@ def test_logits_are_those_of_the_network(
     if model.network.config.type_vocab_size > 1:
         inputs["token_type_ids"] = types
     wanted = model.network(**inputs).logits
-    with torch.inference_mode():
-        torch.testing.assert_close(way(ids, types, attention), wanted, rtol=0, atol=slack)
+    for masks in (False, True):  # attention by lengths, as on the CPU, or all rows at once
+        torch.testing.assert_close(
+            logits_of(replace(way, masks=masks), ids, types, attention), wanted, rtol=0, atol=slack
+        )
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "electra"])
@@ -39,13 +48,13 @@ def test_gradients_are_those_of_the_network(tiny_model, architecture: str) -> No
     assert way is not None
     network = model.network
     ids = torch.tensor([[2, 7, 8, 9, 3]] * 2)
-    types, attention = torch.zeros_like(ids), torch.ones_like(ids)
+    types = torch.zeros_like(ids)
     moved = network.get_input_embeddings()(ids).detach()
     moved = moved + 0.1 * torch.randn(moved.shape, dtype=moved.dtype)
     found = []
-    for logits_of in (lambda: way(ids, types, attention), lambda: network(input_ids=ids).logits):
+    for run in (lambda: way(Pack.even(ids, types)), lambda: network(input_ids=ids).logits):
         with embedding_leaf(network, moved) as leaf:
-            logits = logits_of()
+            logits = run()
             found.append(torch.autograd.grad(logits[:, 1].sum(), leaf[0])[0])
     assert not torch.allclose(found[0][0], found[0][1], atol=1e-4)
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-13)
@@ -98,7 +107,9 @@ def test_packed_or_not_the_logits_are_the_network_s(
     ids, types, attention = rows(model)
     with torch.inference_mode():
         wanted = model.network(input_ids=ids, token_type_ids=types, attention_mask=attention)
-        torch.testing.assert_close(lean(ids, types, attention), wanted.logits, rtol=0, atol=2e-6)
+    torch.testing.assert_close(
+        logits_of(lean, ids, types, attention), wanted.logits, rtol=0, atol=2e-6
+    )
 
 
 def test_the_engine_takes_it(tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +124,73 @@ def test_the_engine_takes_it(tiny_model, monkeypatch: pytest.MonkeyPatch) -> Non
     assert engine._fast is not None
     monkeypatch.setattr(type(model.network), "forward", None)
     assert engine.log_probabilities([(ids, types)]).shape == (1, 2)
+
+
+@pytest.mark.parametrize("masks", [False, True])
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "electra"])
+def test_the_pass_runs_where_there_are_no_values(
+    tiny_model, architecture: str, masks: bool
+) -> None:
+    """Tensors of the meta device have shapes alone: whoever waits for a value fails there."""
+    model = on_meta(tiny_model(architecture, 3))
+    way = assemble_encoder(model, differentiable=False)
+    assert way is not None and way.masks, "on every device but the CPU"
+    some = token_rows(*rows(model))
+    logits = replace(way, masks=masks)(way.pack(some))
+    assert (logits.shape, logits.device.type) == ((5, 3), "meta")
+    even = Pack.even(*(torch.zeros(2, 6, dtype=torch.long, device="meta") for _ in range(2)))
+    slow = assemble_encoder(model, differentiable=True)
+    assert slow is not None and slow(even).shape == (2, 3)
+    with pytest.raises(RuntimeError, match="meta tensors"):
+        float(logits.sum())
+
+
+def test_many_lengths_take_as_few_operations_as_one(tiny_model) -> None:
+    """Counted on two blocks, the last of which is computed for one token."""
+    model = in_precision(tiny_model(), torch.float32)
+    way = fast_encoder(model)
+    assert way is not None
+    one = [row_of(20, seed) for seed in range(32)]
+    many = [row_of(length, length) for length in range(5, 37)]
+    counts = {}
+    for name, masks, some in (
+        ("one length", False, one), ("by length", False, many), ("masked", True, many)
+    ):  # fmt: skip
+        encoder = replace(way, masks=masks)
+        with torch.inference_mode(), count_host_waits() as waits:
+            encoder(encoder.pack(some))
+        assert waits.count == 0, waits.places
+        counts[name] = waits.operations
+    assert counts["masked"] <= counts["one length"] + 15
+    assert counts["by length"] > 8 * counts["masked"]
+
+
+def row_of(length: int, seed: int) -> TokenRow:
+    draw = np.random.default_rng(seed)
+    return draw.integers(5, 60, length), np.zeros(length, dtype=np.int64)
+
+
+def on_meta(model: Model) -> Model:
+    """Return the model with weights that have no values."""
+    network = copy.deepcopy(model.network).to("meta")
+    return replace(model, network=network, _twins={})
+
+
+def logits_of(
+    way: FastEncoder, ids: torch.Tensor, types: torch.Tensor, attention: torch.Tensor
+) -> torch.Tensor:
+    """Return the logits in the order of the rows."""
+    pack = way.pack(token_rows(ids, types, attention))
+    with torch.inference_mode():
+        return way(pack)[pack.order.argsort()]
+
+
+def token_rows(ids: torch.Tensor, types: torch.Tensor, attention: torch.Tensor) -> list[TokenRow]:
+    """Cut padded rows to their real tokens."""
+    return [
+        (i[:n].numpy(), t[:n].numpy())
+        for i, t, n in zip(ids, types, attention.sum(dim=1).tolist(), strict=True)
+    ]
 
 
 def rows(model: Model) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

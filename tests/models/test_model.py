@@ -1,8 +1,10 @@
-"""Shared weights, erasure tokens, devices by name, and models from a folder."""
+"""Shared weights, erasure tokens, and models from a folder."""
 
 from __future__ import annotations
 
 import copy
+import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,14 +14,13 @@ import torch
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.models.encoding import inputs_of
+from faithbench.models.files.weights import Located, sha256_of_weights
 from faithbench.models.model import (
     Model,
     build_model,
-    choose_device,
     load_model,
     longest_input,
 )
-from faithbench.models.weights import Located, sha256_of_weights
 from faithbench.testing import tiny
 from tests.support.builders import REVISION
 from tests.support.tasks import use_hub_cache
@@ -125,24 +126,6 @@ def test_no_token_to_erase_with(tiny_model, tokenizer) -> None:
             model.erasure_token(operator)
 
 
-@pytest.mark.parametrize(
-    ("cuda", "mps", "auto"), [(False, False, "cpu"), (False, True, "mps"), (True, True, "cuda")]
-)
-def test_choose_device(monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, auto: str) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
-    assert choose_device("auto") == torch.device(auto)
-    assert choose_device("cpu") == torch.device("cpu")
-    for name, there in (("cuda", cuda), ("mps", mps)):
-        if there:
-            assert choose_device(name) == torch.device(name)
-        else:
-            with pytest.raises(FaithbenchError, match=f"'{name}' is not on this machine; use"):
-                choose_device(name)
-    with pytest.raises(FaithbenchError, match="'tpu' is not one of auto, cuda, mps, cpu"):
-        choose_device("tpu")
-
-
 @pytest.fixture(scope="module")
 def saved(tiny_model, tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved")
@@ -178,6 +161,19 @@ def test_a_saved_folder_gives_the_same_model(
             logits.append(network(**inputs).logits.double())
     assert (logits[0] - logits[1]).abs().max() <= error
     assert logits[0].abs().max() > 0.1
+
+
+def test_the_same_weights_with_another_activation_are_another_model(
+    saved: Path, tmp_path: Path
+) -> None:
+    before = load_model(str(saved), labels=LABELS, device="cpu")
+    changed = Path(shutil.copytree(saved, tmp_path / "m"))
+    config = json.loads((changed / "config.json").read_text())
+    (changed / "config.json").write_text(json.dumps(config | {"hidden_act": "relu"}))
+    after = load_model(str(changed), labels=LABELS, device="cpu")
+    assert before.weights_sha256 == after.weights_sha256 and before.sha256 != after.sha256
+    assert after.is_known_by(None, before.weights_sha256), "as older files know it"
+    assert after.is_known_by(after.sha256, "") and not after.is_known_by(before.sha256, "")
 
 
 def test_loading_says_what_cannot_be(saved: Path) -> None:

@@ -12,8 +12,8 @@ from transformers import AutoModel, BertConfig, BertModel
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import file_sha256
+from faithbench.models.files.weights import BASE_SHA256
 from faithbench.models.sentence_encoder import TOKENS, embed, encoder_sha256
-from faithbench.models.weights import BASE_SHA256
 
 TEXTS = ["good film", "the plot is not very good and the film is dull", "dull", "a", "w1 w2 w3"]
 

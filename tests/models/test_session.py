@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
 import numpy as np
+import pytest
+import torch
 
 from faithbench.core.types import Example
+from faithbench.models import session as sessions
+from faithbench.models.engine import Engine
 from faithbench.models.meter import Cost
-from faithbench.models.session import Session
+from faithbench.models.session import Session, moved, rows_per_second
 from faithbench.testing.conformance import batch_of as conformance_batch
 from faithbench.testing.tiny import tiny_model as build_tiny
 
@@ -100,3 +107,41 @@ def test_most_networks_take_a_batch_as_it_is(tiny_model, batch_of) -> None:
     batch = batch_of(session.model, ["good film", "the plot is dull"])
     (company,) = session.companies(batch)
     assert company.batch is batch and company.rows == (0, 1)
+
+
+def test_the_cpu_keeps_its_budget_and_other_devices_find_theirs(
+    tiny_model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def rate(_engine: Engine, budget: int) -> float:
+        tried.append(budget)
+        return min(budget, 400)
+
+    monkeypatch.setattr(sessions, "rows_per_second", rate)
+    model = tiny_model()
+    session = Session(model, budget=100)
+    session.tune()
+    assert (session.engine.budget, tried) == (100, [])
+    elsewhere = Session(
+        replace(model, network=copy.deepcopy(model.network).to("meta"), _twins={}), budget=100
+    )
+    elsewhere.tune()
+    assert (elsewhere.engine.budget, tried) == (400, [100, 200, 400, 800])
+
+
+def test_rows_per_second_leaves_the_engine_as_it_was(tiny_model) -> None:
+    engine = Engine(tiny_model(), 50)
+    assert rows_per_second(engine, 128, passes=3) > 0
+    assert (engine.budget, engine._known) == (50, {})
+    # Twelve rows of 32 tokens, four to a pass, run twice.
+    assert (engine.asked, engine.meter.total.passes) == (24, 6)
+
+
+def test_a_batch_moves_as_a_whole(tiny_model, batch_of) -> None:
+    batch = batch_of(tiny_model(), ["good film", "dull"])
+    assert moved(batch, torch.device("cpu")) is batch
+    there = moved(batch, torch.device("meta"))
+    tensors = (there.ids, there.types, there.attention, there.erasable, there.targets)
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    assert there.encodings == batch.encodings

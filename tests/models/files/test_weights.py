@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.models import weights
-from faithbench.models.weights import Located, base_encoder, locate, sha256_of_weights
+from faithbench.models.files import weights
+from faithbench.models.files.weights import Located, base_encoder, locate, sha256_of_weights
 
 BASE = b"the base encoder's weights"
 ADAPTER = b"the adapter's weights"
@@ -101,6 +101,22 @@ def test_an_adapter_for_another_base(tmp_path: Path) -> None:
     )
 
 
+def test_an_adapter_finds_its_base_by_name_and_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAITHBENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    far, digest = model_folder(tmp_path / "far" / "own"), sha256(b"weights")
+    folder = adapter_folder(tmp_path / "near" / "a", base="own", base_sha256=digest)
+    assert f"adapter {folder}: no base 'own' next to it" in complaint(str(folder))
+    weights.remember_base(far, digest)
+    assert locate(str(folder)).folder == far
+    near = model_folder(tmp_path / "near" / "own")
+    assert locate(str(folder)).folder == near, "what lies next to it goes first"
+    (near / "model.safetensors").write_bytes(b"other weights")
+    assert "was trained on another base" in complaint(str(folder))
+
+
 def test_an_adapter_that_is_not_what_its_card_says(tmp_path: Path) -> None:
     folder = adapter_folder(tmp_path / "a")
     assert locate(str(folder)).adapter == folder
@@ -109,6 +125,16 @@ def test_an_adapter_that_is_not_what_its_card_says(tmp_path: Path) -> None:
         f"adapter {folder}: checksum {sha256(b'The adapter' + ADAPTER[11:])[:12]}... differs from "
         f"its card's {sha256(ADAPTER)[:12]}...; restore the file or train it again"
     )
+
+
+def test_a_card_with_digests_and_names_that_are_none(tmp_path: Path, base: Path) -> None:
+    folder = adapter_folder(tmp_path / "digest", adapter_sha256="a\nb\x1b[31m")
+    assert "differs from its card's a b [31m...; restore" in complaint(str(folder))
+    folder = adapter_folder(tmp_path / "base", base_sha256="a\nb")
+    assert "on another base (sha256 a b..., this one" in complaint(str(folder))
+    folder = adapter_folder(tmp_path / "name", base="b" * 300)
+    assert f"no base '{'b' * 197}...' next to it" in complaint(str(folder))
+    assert "no such folder" in complaint("m" * 300)
 
 
 def test_the_base_must_be_the_very_same_weights(tmp_path: Path, base: Path) -> None:
@@ -191,10 +217,43 @@ def test_the_digest_of_shards_and_of_an_adapter(tmp_path: Path, base: Path) -> N
     folder.mkdir()
     for number in (2, 1, 3):
         (folder / f"model-0000{number}-of-00003.safetensors").write_bytes(b"%d" % number)
-    parts = "".join(sha256(b"%d" % number) for number in (1, 2, 3))
+    named = {"weight_map": {f"w{n}": f"model-0000{n}-of-00003.safetensors" for n in (3, 1)}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(named))
+    parts = "".join(sha256(b"%d" % number) for number in (1, 3))  # the second is not loaded
     assert sha256_of_weights(Located(str(folder), folder=folder)) == sha256(parts.encode())
     found = locate(str(adapter_folder(tmp_path / "a")))
     assert sha256_of_weights(found) == sha256((sha256(BASE) + sha256(ADAPTER)).encode())
+
+
+def test_models_of_pickles_alone_differ(tmp_path: Path) -> None:
+    """Those of the hub that have no safetensors once shared the digest of nothing."""
+    digests = set()
+    for number in (1, 2):
+        folder = tmp_path / f"m{number}"
+        folder.mkdir()
+        (folder / "pytorch_model.bin").write_bytes(b"%d" % number)
+        digests.add(sha256_of_weights(Located(str(folder), folder=folder)))
+    assert digests == {sha256(sha256(b"%d" % number).encode()) for number in (1, 2)}
+    (folder / "pytorch_model.bin").unlink()
+    with pytest.raises(FaithbenchError, match="has no weights"):
+        sha256_of_weights(Located(str(folder), folder=folder))
+
+
+@pytest.mark.parametrize("name", ["../w.safetensors", "/etc/hostname", "sub/w.safetensors", ".."])
+def test_an_index_that_leads_out_of_its_folder(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (tmp_path / "w.safetensors").write_bytes(b"elsewhere")
+    (folder / "config.json").write_text("{}")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"w": name}}))
+    assert f"{index} names a file outside its folder" in complaint(str(folder))
+    index.write_text(json.dumps({"weight_map": {"w": "w.safetensors"}}))
+    assert complaint(str(folder)) == f"{index} names w.safetensors, which is missing"
+    index.write_text(json.dumps({"weight_map": {"w": "w" * 300}}))
+    assert complaint(str(folder)) == f"{index} names {'w' * 197}..., which is missing"
+    index.write_text(json.dumps({"weight_map": ["w"]}))
+    assert f"{index} has no weight_map" in complaint(str(folder))
 
 
 def sha256(content: bytes) -> str:
