@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
 from faithbench.core.types import Batch
-from faithbench.explainers.passes.capture import Capture, capture, capture_square
+from faithbench.explainers.passes.capture import (
+    Capture,
+    capture,
+    capture_attention,
+    capture_square,
+    capture_square_attention,
+)
 from faithbench.models.session import Session
 
 
@@ -19,9 +26,11 @@ class Attention:
     RawAtt of Abnar & Zuidema 2020: the row of the token that the classifier reads.
     """
 
+    revision: ClassVar[int] = 2  # 2: charged with a forward pass alone.
+
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the attention of the read position."""
-        seen = capture(session, batch)
+        seen = capture_attention(session, batch)
         return read_row(seen.attentions[-1].mean(dim=1), seen.position)
 
 
@@ -33,9 +42,11 @@ class Rollout:
     normalised, and the product read at the token that the classifier reads.
     """
 
+    revision: ClassVar[int] = 2  # 2: charged with a forward pass alone.
+
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out attention of the read position."""
-        seen = capture_square(session, batch)
+        seen = capture_square_attention(session, batch)
         joint = roll_out([a.mean(dim=1) for a in seen.attentions], normalise=True)
         return read_row(joint, seen.position)
 

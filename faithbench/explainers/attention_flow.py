@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from scipy.sparse.csgraph import maximum_flow
 
 from faithbench.core.errors import CannotServeError
 from faithbench.core.types import Batch, Encoding, Floats
-from faithbench.explainers.passes.capture import capture_square
+from faithbench.explainers.passes.capture import capture_square_attention
 from faithbench.models.model import Model
 from faithbench.models.session import Session
 
@@ -29,6 +30,7 @@ class AttentionFlow:
     maximum flow per token is slow, so inputs of more than `max_tokens` are refused.
     """
 
+    revision: ClassVar[int] = 2  # 2: charged with a forward pass alone.
     max_tokens: int = 128
 
     def check(self, model: Model, encodings: Sequence[Encoding]) -> None:
@@ -44,17 +46,18 @@ class AttentionFlow:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the maximum flow to each token; padding gets 0."""
-        lengths = [int(n) for n in batch.attention.sum(dim=1)]
+        lengths = [len(encoding.ids) for encoding in batch.encodings]
         self._check_length(max(lengths))
-        seen = capture_square(session, batch)
-        scores = torch.zeros_like(seen.attentions[0][:, 0, 0])
-        for row, size in enumerate(lengths):
-            heads = torch.stack([a[row, :, :size, :size] for a in seen.attentions])
-            layers = heads.double().mean(dim=1).cpu().numpy() + np.eye(size)
+        seen = capture_square_attention(session, batch)
+        # Flows are found on the host, in float64: one copy brings the attention of all examples.
+        attentions, positions = torch.stack(seen.attentions).cpu(), seen.position.tolist()
+        scores = np.zeros(batch.ids.shape)
+        for row, (size, position) in enumerate(zip(lengths, positions, strict=True)):
+            heads = attentions[:, row, :, :size, :size].double()
+            layers = heads.mean(dim=1).numpy() + np.eye(size)
             layers = layers / layers.sum(axis=-1, keepdims=True)
-            flows = max_flows(list(layers), int(seen.position[row]))
-            scores[row, :size] = torch.from_numpy(flows).to(scores)
-        return scores
+            scores[row, :size] = max_flows(list(layers), position)
+        return torch.from_numpy(scores).to(attentions.dtype)
 
 
 UNITS = 2**30

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -16,9 +17,10 @@ from faithbench.core.types import Batch
 from faithbench.explainers.attention import read_row
 from faithbench.explainers.passes.blocks import AttentionMode, Block, Call, Recording, watch_blocks
 from faithbench.explainers.passes.lrp_rules import share
+from faithbench.models.devices import send
 from faithbench.models.session import Session
 
-ELEMENTS = 2**20
+ELEMENTS = 2**19
 """Number of floats held at once as T_i(x_j): few enough for the CPU's cache, and any memory."""
 
 TOKENS = 2048
@@ -79,13 +81,15 @@ class Alti:
         variant = _VARIANTS[self.variant]
         order = _ORDERS[self.norm] if variant.distance else None
         parts = split(block, both=variant.both)
-        count, tokens, width = parts.whole.shape
-        step = max(1, ELEMENTS // (count * tokens * width))
-        rows = [
-            contributions(parts.rows(i, i + step), parts.whole[:, i : i + step, None], order)
-            for i in range(0, tokens, step)
-        ]
-        matrix = without_padding(torch.cat(rows, dim=1), batch)
+        matrix = torch.zeros_like(block.product.attention[:, 0])
+        for example, encoding in enumerate(batch.encodings):
+            size = len(encoding.ids)
+            whole = parts.whole[example, :size]
+            step = max(1, ELEMENTS // whole.numel())
+            for start in range(0, size, step):
+                tokens = slice(start, min(start + step, size))
+                vectors = parts.vectors(example, size, tokens)
+                matrix[example, :size, tokens] = contributions(vectors, whole, order).T
         return proportions(matrix) if variant.normalise else matrix
 
 
@@ -97,7 +101,8 @@ class ValueZeroing:
     without token j's value vector (in all heads, attention weights kept), each row divided by
     its sum. `rollout` multiplies the blocks' matrices, without an identity; otherwise the
     last block's is read. In GPT-2 the last block's output is taken before ln_f. Each token
-    sends one row through each block: charged as a forward, or without rollout a block's share.
+    sends one row through each block: charged as a forward, or without rollout a block's share. So
+    the work is quadratic in the number of tokens by definition, and cubic where attention counts.
     """
 
     rollout: bool = True
@@ -109,7 +114,8 @@ class ValueZeroing:
         with torch.no_grad():
             matrices = [without_padding(zeroing(block, batch), batch) for block in chosen]
         part = len(chosen) / len(seen.blocks)
-        rows, calls = int(batch.attention.sum()), len(_chunks(batch))
+        rows = sum(len(encoding.ids) for encoding in batch.encodings)
+        calls = len(_chunks(batch))
         session.meter.charge(forwards=ceil(rows * part), passes=ceil(calls * part))
         return roll_back([proportions(matrix) for matrix in matrices], seen.position)
 
@@ -128,11 +134,16 @@ class Split:
     residual: Tensor
     whole: Tensor
 
-    def rows(self, start: int, stop: int) -> Tensor:
-        """Return T_i(x_j) for queries i of start..stop, [examples, queries, tokens, width]."""
-        vectors = (self.weights[:, :, start:stop] @ self.sources).transpose(1, 2)
-        queries = torch.arange(vectors.shape[1], device=vectors.device)
-        vectors[:, queries, queries + start] += self.residual[:, start:stop]
+    def vectors(self, example: int, size: int, tokens: slice) -> Tensor:
+        """Return T_i(x_j) of one example for all queries i and some tokens j.
+
+        They are [tokens, queries, width] without the padding behind `size`.
+        """
+        # A product of all queries and few tokens is several times as fast as of few queries and
+        # all tokens: it is one of [queries, heads] with [heads, width] per token.
+        vectors = self.weights[example, tokens, :size] @ self.sources[example, tokens]
+        own = torch.arange(len(vectors), device=vectors.device)
+        vectors[own, own + tokens.start] += self.residual[example, tokens]
         return vectors
 
 
@@ -164,7 +175,10 @@ def contributions(vectors: Tensor, whole: Tensor, order: int | None) -> Tensor:
 
 
 def length(vectors: Tensor, order: int = 2) -> Tensor:
-    """Return the norm of vectors [..., width]; torch leaves its own untyped."""
+    """Return the l1 or l2 norm of vectors [..., width]."""
+    if order == 1:
+        # Torch's own l1 norm is not vectorised: several times slower than the sum it stands for.
+        return vectors.abs().sum(dim=-1)
     norms: Tensor = torch.linalg.vector_norm(vectors, order, dim=-1)
     return norms
 
@@ -217,7 +231,12 @@ def _take(value: Any, examples: Tensor, count: int) -> Any:
 def _chunks(batch: Batch) -> list[tuple[Tensor, Tensor]]:
     """List real tokens as (examples, tokens), as many at a time as fit TOKENS."""
     step = max(1, TOKENS // batch.ids.shape[1])
-    return [(part[:, 0], part[:, 1]) for part in batch.attention.nonzero().split(step)]
+    # By the encodings' lengths: to find them in the batch, the host would wait for the device.
+    sizes = [len(encoding.ids) for encoding in batch.encodings]
+    examples = np.repeat(np.arange(len(sizes)), sizes)
+    tokens = np.concatenate([np.arange(size) for size in sizes])
+    sent = send([examples, tokens], batch.ids.device)
+    return list(zip(*(part.split(step) for part in sent), strict=True))
 
 
 def recorded(session: Session, batch: Batch) -> Recording:

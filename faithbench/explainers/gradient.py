@@ -149,7 +149,8 @@ class GradientShap:
         )
         draws = _noise(batch, self.samples, end)
         spread = _ranges(batch, end) * self.noise
-        alphas = torch.stack([_uniform(seed, self.samples) for seed in batch.seeds]).to(end)
+        drawn = torch.stack([_uniform(seed, self.samples) for seed in batch.seeds])
+        alphas = drawn.to(end.dtype).to(end.device)  # in float64, which a device may not have
 
         def place(points: Sequence[Point]) -> torch.Tensor:
             rows, steps = _columns(points, end.device)

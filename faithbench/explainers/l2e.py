@@ -136,7 +136,7 @@ def price(student: Student, model: Model, lengths: Sequence[int]) -> float:
     A pass of the model itself, which finds out the class that is explained, is not among them.
     """
     # By digest, because the networks of max_sensitivity are copies of one that was counted.
-    key = (student.shape, model.weights_sha256)
+    key = (student.shape, model.sha256)
     if key not in _prices:
         _prices[key] = (flops_of_student(student, model), flops_of(model))
     own, whole = _prices[key]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 
@@ -22,16 +22,17 @@ from faithbench.explainers.passes.heads import (
     masks_nothing,
     named_masks,
 )
-from faithbench.explainers.passes.lrp import Relevance, run_relevance
+from faithbench.explainers.passes.lrp import Products, Relevance, run_relevance
 from faithbench.explainers.passes.lrp_rules import HeadRule
 from faithbench.models.model import Model
-from faithbench.models.session import Session
+from faithbench.models.session import Session, moved
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-
-_PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
+_PRECISIONS = {
+    "mixed": (torch.float64, torch.float32),
+    "float64": (torch.float64, torch.float64),
+    "float32": (torch.float32, torch.float32),
+}
+"""Of the pass, and of the three products in the linear rule's backward."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Lrp:
     over its width; signed, and the scores of all tokens sum to 1.
     """
 
-    precision: str = "float64"
+    revision: ClassVar[int] = 2  # 2: the products of the backward pass in float32.
+    precision: str = "mixed"
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the relevance of each token's embedding."""
@@ -57,7 +59,8 @@ class LrpPartial:
     classifier reads.
     """
 
-    precision: str = "float64"
+    revision: ClassVar[int] = 2  # 2: the products of the backward pass in float32.
+    precision: str = "mixed"
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the relevance of the last attention's row."""
@@ -74,8 +77,9 @@ class LrpRollout:
     `last_only` is that code's default for its text benchmark: the last block alone.
     """
 
+    revision: ClassVar[int] = 2  # 2: the products of the backward pass in float32.
     last_only: bool = False
-    precision: str = "float64"
+    precision: str = "mixed"
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out relevance at the position the classifier reads."""
@@ -102,13 +106,15 @@ class LrpMask:
     (both, and 30% of the other heads, drawn for each example); `released`
     follows the published code instead: a 0/1 mask without renormalisation, unmasked
     relevance in the rollout, rows normalised. The relevance pass divides by small numbers, so
-    it runs in float64 whatever the model's precision.
+    it runs in float64 whatever the model's precision; with `precision=mixed` all but the three
+    products of the linear rule's backward, which divides by large ones.
     """
 
+    revision: ClassVar[int] = 2  # 2: the products of the backward pass in float32.
     thresholds: str = "calibrated"
     mask: str = "both"
     released: bool = False
-    precision: str = "float64"
+    precision: str = "mixed"
 
     @property
     def stochastic(self) -> bool:
@@ -118,8 +124,9 @@ class LrpMask:
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return the rolled-out relevance at the position the classifier reads."""
         seen = capture_square(session, batch)  # first: it refuses networks that have none
-        weights = torch.tensor(self.weights(session.model, batch), device=session.model.device)
-        rule = HeadRule(weights, released=self.released)
+        rule = HeadRule(
+            torch.tensor(self.weights(session.model, batch), device="cpu"), released=self.released
+        )
         relevance = relevance_pass(session, batch, rule, self.precision)
         relevances = relevance.arrived if self.released else relevance.attentions
         return weighted_rollout(
@@ -149,24 +156,30 @@ class LrpMask:
 
 def shared_relevance(session: Session, batch: Batch, precision: str) -> Relevance:
     """Return the unmasked relevance pass of a batch, shared by all explainers that read it."""
-    network = precise(session.model, precision)
-    return session.share(batch, f"lrp {precision}", lambda: run_relevance(network, batch))
+    return session.share(
+        batch, f"lrp {precision}", lambda: _relevance(session.model, batch, None, precision)
+    )
 
 
 def relevance_pass(
-    session: Session, batch: Batch, rule: HeadRule | None, precision: str = "float64"
+    session: Session, batch: Batch, rule: HeadRule | None, precision: str = "mixed"
 ) -> Relevance:
     """Run the relevance pass at the asked precision, on the meter."""
-    relevance = run_relevance(precise(session.model, precision), batch, rule)
+    relevance = _relevance(session.model, batch, rule, precision)
     session.meter.charge(forwards=len(batch.ids), backwards=len(batch.ids))
     return relevance
 
 
-def precise(model: Model, precision: str) -> PreTrainedModel:
-    """Return the network with readable attention at a named precision."""
+def _relevance(model: Model, batch: Batch, rule: HeadRule | None, precision: str) -> Relevance:
+    """Run the relevance pass, and leave its values, where the network of its precision is."""
     if precision not in _PRECISIONS:
         raise FaithbenchError(f"precision {precision!r} is not one of {', '.join(_PRECISIONS)}")
-    return model.eager(_PRECISIONS[precision])
+    dtype, products = _PRECISIONS[precision]
+    network = model.eager(dtype)
+    if rule is not None:
+        rule = replace(rule, groups=rule.groups.to(network.device))
+    low = None if products == dtype else Products(products, model.magnitudes)
+    return run_relevance(network, moved(batch, network.device), rule, low)
 
 
 def weighted_rollout(
@@ -176,12 +189,17 @@ def weighted_rollout(
     *,
     normalise: bool,
 ) -> torch.Tensor:
-    """Roll out the positive part of gradient times relevance, heads averaged (Eq. 10-11)."""
+    """Roll out the positive part of gradient times relevance, heads averaged (Eq. 10-11).
+
+    Gradients follow the relevance, which may be on the CPU for its precision: moved first, for
+    their own device may not have it.
+    """
+    where = relevances[0].device
     layers = [
-        (gradient.to(relevance) * relevance).clamp(min=0).mean(dim=1)
+        (gradient.to(where).to(relevance.dtype) * relevance).clamp(min=0).mean(dim=1)
         for gradient, relevance in zip(gradients, relevances, strict=True)
     ]
-    return read_row(roll_out(layers, normalise=normalise), position)
+    return read_row(roll_out(layers, normalise=normalise), position.to(where))
 
 
 @dataclass(frozen=True)

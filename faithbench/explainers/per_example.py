@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError, WrongAnswerError
 from faithbench.core.types import Batch, Bools, Encoding, Floats
 from faithbench.explainers.perturbation import ask, counts
 from faithbench.models.model import Model
@@ -152,9 +152,9 @@ def _answer(session: Session, batch: Batch, questions: dict[int, Bools]) -> dict
 
 def _check_width(encoding: Encoding, keeps: Bools) -> None:
     if keeps.shape[1] != int(encoding.erasable.sum()):
-        raise FaithbenchError(
+        raise WrongAnswerError(
             f"example {encoding.example.id!r}: probs() was asked with {keeps.shape[1]} marks for "
-            f"{int(encoding.erasable.sum())} erasable tokens"
+            f"{int(encoding.erasable.sum())} erasable tokens; a mask has one mark per token"
         )
 
 
@@ -178,9 +178,9 @@ def _scatter(batch: Batch, results: Sequence[Any]) -> torch.Tensor:
     for row, (encoding, scores) in enumerate(zip(batch.encodings, results, strict=True)):
         values = np.asarray(scores, dtype=np.float64)
         if values.shape != (int(encoding.erasable.sum()),):
-            raise FaithbenchError(
-                f"example {encoding.example.id!r}: the explainer gave scores of shape "
-                f"{values.shape} for {int(encoding.erasable.sum())} erasable tokens"
+            raise WrongAnswerError(
+                f"example {encoding.example.id!r} got scores of shape {values.shape} for "
+                f"{int(encoding.erasable.sum())} erasable tokens; give one score per token"
             )
         positions = torch.from_numpy(np.flatnonzero(encoding.erasable))
         table[row, positions] = torch.from_numpy(values)

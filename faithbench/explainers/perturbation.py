@@ -112,6 +112,7 @@ def ask(
         for read in (encoding, *encoding.others)
     ]
     table = session.engine.log_probabilities(rows, output=batch.output)
+    targets = batch.targets.tolist()
     answers, start = [], 0
     for i, masks in enumerate(keeps):
         each = 1 + len(batch.encodings[i].others)
@@ -120,7 +121,8 @@ def ask(
             # The choice's own row comes first, and its logit competes with those of the others.
             answers.append(among(lines[:, 0].reshape(len(masks), each))[:, 0])
         else:
-            answers.append(lines[np.arange(len(masks)), _columns(batch, i, masks, operator)])
+            columns = _columns(batch, i, targets[i], masks, operator)
+            answers.append(lines[np.arange(len(masks)), columns])
         start += each * len(masks)
     return answers
 
@@ -139,9 +141,8 @@ def _row(encoding: Encoding, keep: Bools, operator: Operator, token_id: int) -> 
     return (ids, types) if len(ids) else erase(encoding, keep, "mask", token_id)
 
 
-def _columns(batch: Batch, row: int, keeps: Bools, operator: Operator) -> Ints:
+def _columns(batch: Batch, row: int, target: int, keeps: Bools, operator: Operator) -> Ints:
     """Return the target's column for each mask: an answer moves when tokens before it go."""
-    target = int(batch.targets[row])
     if batch.output == "logits" or operator != "delete":
         return np.full(len(keeps), target)
     before = np.flatnonzero(batch.encodings[row].erasable) < target

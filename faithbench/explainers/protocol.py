@@ -73,6 +73,16 @@ class Replayed(Protocol):
 
 
 @runtime_checkable
+class Revised(Protocol):
+    """Has `revision: ClassVar[int]`: 2 or more once its scores or its cost changed under its name.
+
+    Records of another revision are out of date: it is a part of a record's identity.
+    """
+
+    revision: int
+
+
+@runtime_checkable
 class ChecksInputs(Protocol):
     """Refuses inputs that it cannot explain, before any work is done."""
 
@@ -143,6 +153,11 @@ def reads_model(explainer: object) -> bool:
     return explainer.reads_model if isinstance(explainer, ReadsModel) else True
 
 
+def revision_of(explainer: object) -> int:
+    """Return the revision of an explainer; 1 unless it says otherwise."""
+    return explainer.revision if isinstance(explainer, Revised) else 1
+
+
 def is_replayed(explainer: object) -> bool:
     """Return whether an explainer only reads back scores that were computed elsewhere."""
     return isinstance(explainer, Replayed) and explainer.replayed
@@ -168,7 +183,7 @@ def gaps_of(
         return [None] * len(batch.ids)
     (part,) = session.per_output(batch)
     gaps: Any = explainer.gaps(session, part, scores)
-    return [float(gap) for gap in gaps]
+    return [float(gap) for gap in gaps.tolist()]
 
 
 def assets_of(explainer: object, model: Model) -> dict[str, str]:

@@ -19,6 +19,7 @@ from faithbench.explainers.protocol import (
     folder_settings,
     is_replayed,
     needs_rationale,
+    revision_of,
 )
 from faithbench.explainers.registry import EXPLAINERS, installed_plugins, plugins_of_file
 
@@ -46,6 +47,11 @@ class Selected:
         return {
             key: Path(value).name if key in folders else value for key, value in settings.items()
         }
+
+    @property
+    def revision(self) -> int:
+        """The revision of the explainer, by which records of older ones are told."""
+        return revision_of(self.explainer)
 
     @property
     def replayed(self) -> bool:
@@ -214,7 +220,8 @@ def _read(name: str, key: str, text: str, wanted: type[Any]) -> bool | int | flo
     try:
         value: int | float | str = wanted(text)
     except ValueError:
-        raise FaithbenchError(f"{name}: {key} is a {wanted.__name__}, found {text!r}") from None
+        kind = {int: "whole number", float: "number"}.get(wanted, wanted.__name__)
+        raise FaithbenchError(f"{name}: {key} is a {kind}, found {text!r}") from None
     if isinstance(value, float) and not math.isfinite(value):
         raise FaithbenchError(f"{name}: {key} is a finite number, found {text!r}")
     return value

@@ -19,6 +19,7 @@ from faithbench.explainers.attention import (
     read_row,
     roll_out,
 )
+from faithbench.explainers.attention_flow import AttentionFlow
 from faithbench.explainers.passes.capture import run_capture
 from faithbench.models.model import build_model
 from faithbench.models.session import Session
@@ -50,6 +51,34 @@ def test_reference_values(name: str, classes: int, golden: Any, tokenizer: Any) 
     for explainer, key in ((Attention(), "attn_last"), (Rollout(), "rollout")):
         expected = golden[f"{name}_nl{classes}/f64/TE/{key}"][None, 1:]
         assert relative(explainer(Session(model), batch)[:, 1:], expected) < 1e-12, key
+
+
+@pytest.mark.parametrize("explainer", [Attention(), Rollout(), AttentionFlow()], ids=repr)
+def test_attention_alone_takes_and_costs_one_forward(
+    explainer: Any, tiny_model: Any, batch_of: Any
+) -> None:
+    """Alone, before and after one that reads gradients: the same bits for the same price."""
+    model = tiny_model()
+    batch = batch_of(model, TEXTS)
+    once = {"forwards": 3, "backwards": 0, "passes": 1}
+    both = {"forwards": 3, "backwards": 3, "passes": 1}
+    calls: list[int] = []
+    handle = model.eager().register_forward_hook(lambda *_: calls.append(1))
+    found = []
+    for order in ([explainer], [explainer, Gae()], [Gae(), explainer]):
+        session = Session(model)
+        calls.clear()
+        for one in order:
+            before = session.meter.total
+            scores = one(session, batch)
+            cost = session.meter.since(before)
+            paid = {"forwards": cost.forwards, "backwards": cost.backwards, "passes": cost.passes}
+            assert paid == (both if isinstance(one, Gae) else once)
+            if one is explainer:
+                found.append(scores)
+        assert len(calls) == 1, "a backward pass goes on from the forward pass that is there"
+    handle.remove()
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
 
 
 def test_roll_out_by_hand() -> None:

@@ -128,13 +128,16 @@ def test_the_parts_add_up(architecture: str, both: bool, tiny_model: Any, batch_
     batch = batch_of(model, TEXTS)
     for block in watch_blocks(model.eager(), batch).blocks:
         parts = split(block, both=both)
-        vectors = parts.rows(0, batch.ids.shape[1])
-        total = vectors.sum(dim=2) + constant(block, both)
-        torch.testing.assert_close(total, parts.whole)
-        torch.testing.assert_close(parts.rows(3, 5), vectors[:, 3:5])
-        # Padding adds nothing to what real tokens receive.
-        real = batch.attention.bool()
-        assert not vectors[real[:, :, None] & ~real[:, None]].any()
+        rest = constant(block, both)
+        for row, encoding in enumerate(batch.encodings):
+            size = len(encoding.ids)
+            vectors = parts.vectors(row, size, slice(0, size))
+            total = vectors.sum(dim=0) + rest[row, :size]
+            torch.testing.assert_close(total, parts.whole[row, :size])
+            some = parts.vectors(row, size, slice(1, 3))
+            torch.testing.assert_close(some, vectors[1:3])
+            # Padding adds nothing to what real tokens receive.
+            assert not parts.weights[row, size:, :size].any()
 
 
 def constant(block: Block, both: bool) -> torch.Tensor:

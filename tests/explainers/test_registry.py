@@ -16,12 +16,14 @@ import pytest
 
 from faithbench.core import plugins
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.spec import setting_text
 from faithbench.explainers.protocol import reads_model
 from faithbench.explainers.registry import (
     EXPLAINERS,
     installed_plugins,
     is_control,
     plugins_of_file,
+    written_settings,
 )
 from faithbench.explainers.selection import Selected, configure, find_explainers
 
@@ -30,6 +32,13 @@ def complaint(text: str) -> str:
     with pytest.raises(FaithbenchError) as caught:
         find_explainers(text)
     return str(caught.value)
+
+
+@pytest.mark.parametrize("name", EXPLAINERS)
+def test_settings_read_from_the_source_are_those_of_the_class(name: str) -> None:
+    (selected,) = find_explainers(name)
+    said = {key: setting_text(value) for key, value in selected.settings.items()}
+    assert written_settings(EXPLAINERS[name]) == said
 
 
 # Reading a list
@@ -42,7 +51,7 @@ def test_settings_belong_to_the_name_before_them() -> None:
         "thresholds": "calibrated",
         "mask": "ones",
         "released": True,
-        "precision": "float64",
+        "precision": "mixed",
     }
     assert second.settings == {}
 
@@ -100,8 +109,8 @@ def test_who_needs_a_rationale_is_left_out_of_all_without_one() -> None:
         ("random:seed=1", "no setting of random named 'seed'; known: (it has none)"),
         ("lrp-mask:ones", "setting 'ones' of 'lrp-mask' has no value; write ones=value"),
         ("lrp-mask:released=yes", "lrp-mask: released is true or false, found 'yes'"),
-        ("lime:samples=1.5", "lime: samples is a int, found '1.5'"),
-        ("lime:samples=", "lime: samples is a int, found ''"),
+        ("lime:samples=1.5", "lime: samples is a whole number, found '1.5'"),
+        ("lime:samples=", "lime: samples is a whole number, found ''"),
         (":mask=ones", "setting 'mask=ones' has no explainer; write name:mask=ones"),
         ("mask=ones", "setting 'mask=ones' has no explainer; write name:mask=ones"),
         ("all-relevanse", "no family named 'relevanse'; did you mean 'relevance'?"),
@@ -136,7 +145,7 @@ def test_each_setting_is_read_as_its_defaults_type() -> None:
     assert Selected("knobs", explainer).label == "knobs:on=true,steps=-3,rate=0.001,kind=12"
     whole: Any = configure("knobs", Knobs, {"rate": "2"})
     assert type(whole.rate) is float
-    with pytest.raises(FaithbenchError, match="knobs: rate is a float, found 'fast'"):
+    with pytest.raises(FaithbenchError, match="knobs: rate is a number, found 'fast'"):
         configure("knobs", Knobs, {"rate": "fast"})
 
 

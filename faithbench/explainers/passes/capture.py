@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.autograd.graph import get_gradient_edge
 
 from faithbench.core.errors import CannotServeError
 from faithbench.core.types import Batch, Encoding
@@ -43,6 +44,29 @@ class Capture:
     unread: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class Forward:
+    """The forward half of a pass, with the graph that a backward pass can follow once.
+
+    Its values are those of `Capture`, which has them without the graph.
+    """
+
+    logits: torch.Tensor
+    embeddings: torch.Tensor
+    hidden: tuple[torch.Tensor, ...]
+    attentions: tuple[torch.Tensor, ...]
+    position: torch.Tensor | None
+    unread: str = ""
+
+
+@dataclass(frozen=True)
+class AttentionSeen:
+    """Attention matrices of a pass [examples, heads, queries, keys], and the row that is read."""
+
+    attentions: tuple[torch.Tensor, ...]
+    position: torch.Tensor
+
+
 def capture(session: Session, batch: Batch) -> Capture:
     """Return the pass of a batch with attention, shared by all explainers that read it."""
     seen = capture_gradients(session, batch)
@@ -62,41 +86,107 @@ def capture_gradients(session: Session, batch: Batch) -> Capture:
     """Return the same pass for who reads embeddings and their gradients: any network has them."""
     if more := count_others(batch.encodings):
         session.meter.charge(forwards=more, backwards=more)
-    return session.share(batch, "capture", lambda: run_capture(session.model.eager(), batch))
+    forward = _shared_forward(session, batch)
+    # Its forward half is paid for: this adds the backward one.
+    return session.share(
+        batch,
+        "backward",
+        lambda: run_backward(session.model.eager(), batch, forward),
+        forwards=0,
+        passes=0,
+    )
+
+
+def capture_attention(session: Session, batch: Batch) -> AttentionSeen:
+    """Return the attention of a batch alone: the forward half of the same pass."""
+    forward = _shared_forward(session, batch)
+    if forward.position is None:
+        raise _no_attention(session.model.network, forward.unread)
+    return AttentionSeen(tuple(a.detach() for a in forward.attentions), forward.position)
+
+
+def capture_square_attention(session: Session, batch: Batch) -> AttentionSeen:
+    """Return the same for who needs the attention of every token to every token."""
+    seen = capture_attention(session, batch)
+    check_square(session.model.network, seen.attentions)
+    return seen
+
+
+def _shared_forward(session: Session, batch: Batch) -> Forward:
+    return session.share(
+        batch, "forward", lambda: run_forward(session.model.eager(), batch), backwards=0
+    )
 
 
 def run_capture(network: PreTrainedModel, batch: Batch) -> Capture:
     """Record one forward and backward pass on a network with readable attention."""
+    return run_backward(network, batch, run_forward(network, batch))
+
+
+def run_forward(network: PreTrainedModel, batch: Batch) -> Forward:
+    """Record a forward pass; of the way back, only what lies above the last state is gone."""
     with torch.enable_grad(), embedding_leaf(network) as leaf:
         out = network(
             **inputs_of(network, batch.ids, batch.types, batch.attention),
             output_attentions=True,
             output_hidden_states=True,
         )
+    logits: torch.Tensor = out[batch.output]
+    hidden: tuple[torch.Tensor, ...] = ()
+    attentions: tuple[torch.Tensor, ...] = ()
+    position = None
     unread = _why_unread(network, out)
-    hidden, attentions = ((), ()) if unread else (tuple(out.hidden_states), tuple(out.attentions))
+    if not unread:
+        hidden, attentions = tuple(out.hidden_states), tuple(out.attentions)
+        if not _are_behind(logits, (*hidden, *attentions)):
+            # XLNet hands out rearranged copies, of which its output knows nothing.
+            unread = "hands out copies of its attention matrices, which have no gradient"
+            hidden, attentions = (), ()
+    if not unread:
+        # Other choices of an example do not read its last state: its own logit tells the row.
+        target = logits.gather(1, batch.targets[:, None]).sum()
+        square = attentions[-1].shape[2] == hidden[-1].shape[1]
+        tops = (hidden[-1],) if square else (hidden[-1], attentions[-1])
+        state, *attention = torch.autograd.grad(target, tops, retain_graph=True)
+        position = read_position(state, attention)
+    return Forward(logits, leaf[0], hidden, attentions, position, unread)
+
+
+def run_backward(network: PreTrainedModel, batch: Batch, forward: Forward) -> Capture:
+    """Complete a pass by its backward half."""
     with torch.enable_grad():
-        logits: torch.Tensor = out[batch.output]
-        targets = logits.gather(1, batch.targets[:, None])[:, 0]
-        targets = against_others(network, batch.encodings, leaf[0], targets)
-        wanted = (leaf[0], *hidden, *attentions)
-        gradients = torch.autograd.grad(targets.sum(), wanted, allow_unused=True)
-    if any(gradient is None for gradient in gradients[1:]):
-        # XLNet hands out rearranged copies, of which its output knows nothing.
-        unread = "hands out copies of its attention matrices, which have no gradient"
-        hidden, attentions, gradients = (), (), gradients[:1]
-    blocks = len(hidden)  # so gradients[blocks] is that of the last state, or of the embeddings
+        targets = forward.logits.gather(1, batch.targets[:, None])[:, 0]
+        targets = against_others(network, batch.encodings, forward.embeddings, targets)
+        wanted = (forward.embeddings, *forward.hidden, *forward.attentions)
+        gradients = torch.autograd.grad(targets.sum(), wanted)
+    blocks = len(forward.hidden)  # so gradients[blocks] is that of the last state, or embeddings
     return Capture(
-        logits=logits.detach(),
-        embeddings=leaf[0].detach(),
+        logits=forward.logits.detach(),
+        embeddings=forward.embeddings.detach(),
         embedding_gradients=gradients[0],
-        hidden=tuple(h.detach() for h in hidden),
+        hidden=tuple(h.detach() for h in forward.hidden),
         hidden_gradients=gradients[1 : 1 + blocks],
-        attentions=tuple(a.detach() for a in attentions),
+        attentions=tuple(a.detach() for a in forward.attentions),
         attention_gradients=gradients[1 + blocks :],
         position=read_position(gradients[blocks], gradients[1 + blocks :]),
-        unread=unread,
+        unread=forward.unread,
     )
+
+
+def _are_behind(result: torch.Tensor, values: Sequence[torch.Tensor]) -> bool:
+    """Return whether a result was computed from all of these values; its graph tells."""
+    if not all(value.requires_grad for value in values):
+        return False
+    missing = {tuple(get_gradient_edge(value)[:2]) for value in values}
+    waiting: list[Any] = [get_gradient_edge(result)[:2]]
+    seen: set[Any] = set()
+    while waiting and missing:
+        node, output = waiting.pop()
+        missing.discard((node, output))
+        if node is not None and node not in seen:
+            seen.add(node)
+            waiting.extend(node.next_functions)
+    return not missing
 
 
 def read_position(

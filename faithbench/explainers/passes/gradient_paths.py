@@ -13,6 +13,7 @@ from faithbench.core.types import Batch
 from faithbench.explainers.passes.capture import against_others, count_others, embedding_leaf
 from faithbench.models.encoding import inputs_of
 from faithbench.models.model import Model
+from faithbench.models.packs import Pack
 from faithbench.models.session import Session
 
 Baseline = Literal["zero", "pad", "mask"]
@@ -66,11 +67,14 @@ def sum_gradients(
         for start in range(0, len(points), chunk):
             part = points[start : start + chunk]
             rows = torch.tensor([row for row, _ in part], device=batch.ids.device)
-            inputs = (t[rows, :size] for t in (batch.ids, batch.types, batch.attention))
+            ids, types, attention = (
+                t[rows, :size] for t in (batch.ids, batch.types, batch.attention)
+            )
             with torch.enable_grad(), embedding_leaf(network, place(part)[:, :size]) as leaf:
-                logits = (
-                    fast(*inputs) if fast else network(**inputs_of(network, *inputs))[batch.output]
-                )
+                if fast is not None:
+                    logits = fast(Pack.even(ids, types))
+                else:
+                    logits = network(**inputs_of(network, ids, types, attention))[batch.output]
             encodings = [batch.encodings[row] for row, _ in part]
             with torch.enable_grad():
                 targets = logits.gather(1, batch.targets[rows, None])[:, 0]
@@ -86,8 +90,8 @@ def sum_gradients(
 def _by_length(batch: Batch) -> dict[int, list[int]]:
     """Group the examples of a batch by their number of real tokens."""
     groups: dict[int, list[int]] = {}
-    for row, size in enumerate(batch.attention.sum(dim=1).tolist()):
-        groups.setdefault(size, []).append(row)
+    for row, encoding in enumerate(batch.encodings):
+        groups.setdefault(len(encoding.ids), []).append(row)
     return groups
 
 

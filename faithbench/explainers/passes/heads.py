@@ -91,11 +91,13 @@ class HeadStatistics(Closed):
     """What `faithbench heads` measures of one model on one task.
 
     Version 1 took the thresholds of the best AOPC; it is read as it is, and not written.
+    Older files know their model by its weights alone.
     """
 
     schema_version: Literal[1, 2] = 2
     task: str
     model: str
+    model_sha256: str | None = None
     weights_sha256: str
     parser: str
     split: str
@@ -242,9 +244,9 @@ def count_heads(groups: Groups) -> int:
 def find_heads(model: Model) -> HeadStatistics:
     """Load the statistics of a model: next to its weights, else from the user's cache."""
     facts = read_heads(_heads_path(model))
-    if facts.weights_sha256 != model.weights_sha256:
+    if not model.is_known_by(facts.model_sha256, facts.weights_sha256):
         raise CannotServeError(
-            f"head statistics {_heads_path(model).name} belong to other weights than model "
+            f"head statistics {_heads_path(model).name} belong to another model than "
             f"{model.name!r}; run: faithbench heads --task <task> --model {model.name}"
         )
     return facts
@@ -268,13 +270,13 @@ def _heads_path(model: Model) -> Path:
 
 def cached_heads(model: Model) -> Path:
     """Return where a model's statistics are kept when it has no folder of ours."""
-    return cache_folder() / "heads" / f"{model.weights_sha256[:16]}.json"
+    return cache_folder() / "heads" / f"{model.sha256[:16]}.json"
 
 
 def read_heads(path: Path) -> HeadStatistics:
     """Read a statistics file, naming the field that is wrong."""
     try:
-        return HeadStatistics.model_validate_json(path.read_text())
+        return HeadStatistics.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

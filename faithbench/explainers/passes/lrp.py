@@ -30,6 +30,7 @@ from faithbench.explainers.passes.lrp_rules import (
 )
 from faithbench.explainers.passes.rule_mode import SAME_TENSOR, Curve, RuleMode, on_path, widen
 from faithbench.models.encoding import inputs_of
+from faithbench.models.magnitudes import Factors, Magnitudes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -51,10 +52,16 @@ class Relevance:
 
 
 def run_relevance(
-    network: PreTrainedModel, batch: Batch, heads: HeadRule | None = None
+    network: PreTrainedModel,
+    batch: Batch,
+    heads: HeadRule | None = None,
+    products: Products | None = None,
 ) -> Relevance:
-    """Propagate relevance 1 from each example's target class down to the embedding output."""
-    rules = LrpRules(heads)
+    """Propagate relevance 1 from each example's target class down to the embedding output.
+
+    Without `products`, those of the linear rule are taken at the network's own precision.
+    """
+    rules = LrpRules(heads, products)
     with torch.enable_grad(), embedding_leaf(network), rules.watch(network), rules:
         out = network(
             **inputs_of(network, batch.ids, batch.types, batch.attention),
@@ -83,14 +90,23 @@ def run_relevance(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Products:
+    """The precision of the linear rule's backward products, and where weights are kept for it."""
+
+    dtype: torch.dtype
+    kept: Magnitudes
+
+
 class LrpRules(RuleMode):
     """Give every operation on the relevance path its rule; refuse one that has none."""
 
     name = "relevance"
 
-    def __init__(self, heads: HeadRule | None = None) -> None:
+    def __init__(self, heads: HeadRule | None = None, products: Products | None = None) -> None:
         super().__init__()
         self.heads = heads
+        self.products = products
         self.arrived: dict[int, Tensor] = {}
         self.blocks = 0
 
@@ -148,16 +164,25 @@ class LrpRules(RuleMode):
             return a.detach() @ b.detach()
         result = apply(AttentionValueRule, a, b, block, self.heads, self.arrived)
         if not opened.all():
-            result.faithbench_opened = opened  # type: ignore[attr-defined]  # a mark, not data
+            mark = torch.from_numpy(opened).to(result.device)
+            result.faithbench_opened = mark  # type: ignore[attr-defined]  # a mark, not data
         return result
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """Apply the positive-part rule; the bias takes no relevance."""
-        return apply(LinearRule, x, weight, bias)
+        return apply(LinearRule, x, weight, bias, self._factors(weight))
 
     def addmm(self, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
         """Treat GPT-2's transposed linear layer as a linear layer."""
-        return self.linear(x, weight.T, bias)
+        # Kept by the weight itself: its transpose is a new tensor every time.
+        factors = self._factors(weight)
+        turned = factors and Factors(factors.weight.T, factors.magnitude.T)
+        return apply(LinearRule, x, weight.T, bias, turned)
+
+    def _factors(self, weight: Tensor) -> Factors | None:
+        if self.products is None:
+            return None
+        return self.products.kept.of(weight, self.products.dtype)
 
     def add(self, a: Any, b: Any, **options: Any) -> Tensor:
         """Split relevance between two terms; a constant term takes none."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
+
+from faithbench.core.types import Bools
+from faithbench.models.magnitudes import Factors
 
 
 def share(amount: Tensor, whole: Tensor) -> Tensor:
@@ -48,40 +52,68 @@ class LinearRule(Function):
 
     With x+ W+ + x- W- = (xW + |x||W|) / 2, the positive part costs one product besides the
     forward's own, and its transpose likewise: four products in all, where the definition
-    spelled out takes five or more.
+    spelled out takes five or more. The three of the backward pass are taken at the precision of
+    `factors`, which may be lower than that of x: sums of positive parts are well conditioned.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, factors: Factors | None = None
+    ) -> Tensor:
         """Return x W^T + bias."""
         product = F.linear(x, weight)
-        ctx.save_for_backward(x, weight, product)
+        ctx.save_for_backward(x, product, *(factors or (weight,)))
         ctx.shape = x.shape
         return product.clone() if bias is None else product + bias
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> tuple[Tensor | None, ...]:
         """Return R_in = x+ (S W+) + x- (S W-) with S = R / (x+ W+ + x- W-)."""
-        x, weight, product = (t.detach() for t in ctx.saved_tensors)
+        x, product, *factors = (t.detach() for t in ctx.saved_tensors)
+        weight, magnitude = factors if len(factors) > 1 else (factors[0], factors[0].abs())
         x, product, relevance = (t.flatten(0, -2) for t in (x, product, relevance))
         # Tokens without relevance pass none on: padding, and all but one in the last block.
-        rows = relevance.any(dim=-1).nonzero().squeeze(-1)
-        if 2 * len(rows) > len(relevance):
-            return positive_shares(x, weight, product, relevance).view(ctx.shape), None, None
-        passed = positive_shares(x[rows], weight, product[rows], relevance[rows])
-        return torch.zeros_like(x).index_copy_(0, rows, passed).view(ctx.shape), None, None
+        rows = relevance.any(dim=-1).nonzero().squeeze(-1) if picks_rows(x.device) else None
+        if rows is None or 2 * len(rows) > len(relevance):
+            passed = positive_shares(x, weight, magnitude, product, relevance)
+        else:
+            part = positive_shares(x[rows], weight, magnitude, product[rows], relevance[rows])
+            passed = torch.zeros_like(x).index_copy_(0, rows, part)
+        return passed.view(ctx.shape), None, None, None
 
 
-def positive_shares(x: Tensor, weight: Tensor, product: Tensor, relevance: Tensor) -> Tensor:
-    """Return x+ (S W+) + x- (S W-) for rows x [rows, inputs] with `product` = x W^T."""
-    size, magnitude = x.abs(), weight.abs()
-    whole = size @ magnitude.T
+def picks_rows(device: torch.device) -> bool:
+    """Return whether rows without relevance are left out.
+
+    Only where asking how many there are costs nothing: a GPU would idle until the host knows, in
+    each linear layer.
+    """
+    return device.type == "cpu"
+
+
+def positive_shares(
+    x: Tensor, weight: Tensor, magnitude: Tensor, product: Tensor, relevance: Tensor
+) -> Tensor:
+    """Return x+ (S W+) + x- (S W-) for rows x [rows, inputs] with `product` = x W^T.
+
+    Products are at the precision of `weight` and its `magnitude`, all else at that of x.
+    """
+    wide, x = x.dtype, x.to(weight.dtype)
+    size = x.abs()
+    whole = (size @ magnitude.T).to(wide)
     positive = product + whole
     # Without a positive contribution xW = -|x||W|, and their sum is rounding error of at most
     # inputs * eps * |x||W|: it counts as 0, and so does the share.
     nothing = positive <= whole.mul_(x.shape[-1] * torch.finfo(x.dtype).eps)
     per_output = relevance / positive.masked_fill_(nothing, torch.inf)
-    return torch.addcmul(size.mul_(per_output @ magnitude), x, per_output @ weight)
+    if x.dtype == wide:
+        return torch.addcmul(size.mul_(per_output @ magnitude), x, per_output @ weight)
+    # Relevance per output may be too large or too small for the products' exponents: each row
+    # goes through them divided by its largest entry.
+    largest = per_output.abs().amax(dim=-1, keepdim=True)
+    scaled = per_output.div_(largest.masked_fill(largest == 0, 1)).to(x.dtype)
+    passed = torch.addcmul(size.mul_(scaled @ magnitude), x, scaled @ weight)
+    return passed.to(wide).mul_(largest)
 
 
 class MatmulRule(Function):
@@ -135,6 +167,7 @@ class AddRule(Function):
 class HeadRule:
     """Which heads relevance may pass: weights [groups, blocks, heads], alike for all examples.
 
+    They lie on the CPU, so that which blocks are open is known without waiting for a device.
     Each example has heads of its own where `groups` is [examples, groups, blocks, heads].
     `released` follows the published code: one 0/1 mask, nothing renormalised, and blocks
     without a head stay open. Otherwise each group is masked and renormalised on its own
@@ -144,10 +177,10 @@ class HeadRule:
     groups: Tensor
     released: bool = False
 
-    def opens(self, block: int) -> Tensor:
+    def opens(self, block: int) -> Bools:
         """Return for each example, or once for all, whether a head of the block passes any."""
-        selected = (self._weights(block) != 0).any(dim=-1).any(dim=0)
-        return torch.ones_like(selected) if self.released else selected
+        selected: Bools = (self._weights(block).numpy() != 0).any(axis=-1).any(axis=0)
+        return np.ones_like(selected) if self.released else selected
 
     def apply(self, block: int, relevance: Tensor) -> Tensor:
         """Mask relevance [examples, heads, tokens, width] of a block's heads."""

@@ -89,6 +89,7 @@ class StudentCard(Facts):
     released: bool
     labels: LabelNames | None
     model: str
+    model_sha256: str | None = None
     weights_sha256: str
     classes: tuple[str, ...]
     lessons: LessonFacts
@@ -138,10 +139,11 @@ def check_student(card: StudentCard, model: Model) -> None:
             f"model {model.name!r} has no digest of its weights, so that no student can be known "
             "to be its own; save it to a folder and load it from there"
         )
-    if card.weights_sha256 != model.weights_sha256:
+    if not model.is_known_by(card.model_sha256, card.weights_sha256):
+        known = card.model_sha256 or card.weights_sha256
         raise FaithbenchError(
-            f"this student of {card.teacher} explains model {card.model!r} (weights "
-            f"{card.weights_sha256[:12]}), not {model.name!r} ({model.weights_sha256[:12]}); "
+            f"this student of {card.teacher} explains model {card.model!r} (sha256 "
+            f"{known[:12]}), not {model.name!r} ({model.sha256[:12]}); "
             f"distil one: faithbench distil --teacher {card.teacher} --task <task> "
             f"--model {model.name}"
         )

@@ -222,7 +222,7 @@ def test_other_weights(tiny_model: Any, home: Path) -> None:
     with pytest.raises(FaithbenchError) as caught:
         find_heads(model)
     assert str(caught.value) == (
-        "head statistics bert-2.json belong to other weights than model 'tiny-bert'; run: "
+        "head statistics bert-2.json belong to another model than 'tiny-bert'; run: "
         "faithbench heads --task <task> --model tiny-bert"
     )
 

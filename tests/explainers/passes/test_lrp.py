@@ -19,9 +19,10 @@ from faithbench.core.types import Batch
 from faithbench.explainers.passes import lrp as relevance
 from faithbench.explainers.passes import lrp_rules as relevance_rules
 from faithbench.explainers.passes.capture import embedding_leaf, run_capture
-from faithbench.explainers.passes.lrp import LrpRules, Relevance, run_relevance
+from faithbench.explainers.passes.lrp import LrpRules, Products, Relevance, run_relevance
 from faithbench.explainers.passes.lrp_rules import HeadRule
 from faithbench.models.encoding import inputs_of
+from faithbench.models.magnitudes import Magnitudes
 from tests.support.architectures import (
     ARCHITECTURES,
     CASES,
@@ -95,6 +96,24 @@ def test_reference_values(name: str, classes: int, golden: Any, golden_masks: An
     # The reference's logits are float32.
     logits = run_capture(reference_network(classes), batch).logits[0].numpy()
     np.testing.assert_allclose(logits, golden[f"{name}_nl{classes}/logits"], atol=5e-6)
+
+
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_reference_values_with_products_of_float32(
+    name: str, classes: int, golden: Any, golden_masks: Any
+) -> None:
+    """Within the tolerance of float64, whose own values they are to 3e-5."""
+    batch, network = reference_batch(golden, name, classes), reference_network(classes)
+    products = Products(torch.float32, Magnitudes())
+
+    def mixed(network: PreTrainedModel, batch: Batch, heads: HeadRule | None) -> Relevance:
+        return run_relevance(network, batch, heads, products)
+
+    wide = read_outs(network, batch, golden_masks, run_relevance)
+    for key, row in read_outs(network, batch, golden_masks, mixed).items():
+        expected = reference_values(golden, name, classes, key)
+        assert relative(row, expected) < (1e-6 if key == "TE/partial_lrp" else 1e-3), key
+        assert 0 < relative(row, wide[key].numpy()) < 3e-5, key
 
 
 @pytest.mark.parametrize(("name", "classes"), CASES)
@@ -185,7 +204,7 @@ class SpelledOutLinear(Function):
     """The linear rule as it is defined, bias left out."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: Any) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: Any, _: Any) -> Any:
         ctx.save_for_backward(x, weight)
         return F.linear(x, weight, bias)
 
@@ -195,7 +214,7 @@ class SpelledOutLinear(Function):
         up, down = x.clamp(min=0), x.clamp(max=0)
         plus, minus = weight.clamp(min=0), weight.clamp(max=0)
         part = divided(rel, up @ plus.T + down @ minus.T)
-        return up * (part @ plus) + down * (part @ minus), None, None
+        return up * (part @ plus) + down * (part @ minus), None, None, None
 
 
 def test_released_mask_of_the_first_block_changes_nothing_in_the_rollout(golden: Any) -> None:

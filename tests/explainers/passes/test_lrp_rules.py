@@ -18,6 +18,7 @@ from faithbench.explainers.passes.lrp_rules import (
     share,
     totals,
 )
+from faithbench.models.magnitudes import Factors
 
 
 def numbers(values: Any, *, leaf: bool = False) -> Tensor:
@@ -137,6 +138,27 @@ def test_linear_passes_nothing_on_where_all_is_negative_but_for_rounding(
     products = x.detach() * weight[0]
     expected = products / products.sum(-1, keepdim=True)
     torch.testing.assert_close(x.grad, expected, rtol=1e-4, atol=1e-9)
+
+
+def test_linear_with_products_of_float32() -> None:
+    """As good as float32 where all is double; relevance beyond float32's exponents arrives."""
+    x, weight = draw(7, 384, seed=10), draw(64, 384, seed=11)
+    sizes = numbers([1, 1e-60, 1e60, 1e-20, 1e20, 1, 0])
+    relevance = draw(7, 64, seed=12) * sizes[:, None]
+    found = []
+    low = weight.float()
+    for factors in (None, Factors(low, low.abs())):
+        leaf = x.clone().requires_grad_()
+        out = LinearRule.apply(leaf, weight, None, factors)
+        assert torch.equal(out.detach(), x @ weight.T)
+        out.backward(relevance)
+        assert leaf.grad.dtype == torch.float64
+        found.append(leaf.grad / sizes.masked_fill(sizes == 0, 1)[:, None])
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-6)
+    assert found[0].abs().amax(-1)[:6].min() > 1e-3
+    assert not torch.equal(found[0], found[1])
+    # A row without relevance passes none.
+    assert not found[1][6].any()
 
 
 # MatmulRule

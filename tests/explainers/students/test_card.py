@@ -92,7 +92,7 @@ def test_a_student_of_another_model(tiny_model: Any, tmp_path: Path) -> None:
     model = known(tiny_model())
     card = put_student(tmp_path, model)
     check_student(card, model)
-    with pytest.raises(FaithbenchError, match=r"weights 555555555555\), not .*666666666666"):
+    with pytest.raises(FaithbenchError, match=r"sha256 555555555555\), not .*666666666666"):
         check_student(card, known(model, "6" * 64))
     with pytest.raises(FaithbenchError, match="has no digest of its weights"):
         check_student(card.model_copy(update={"weights_sha256": ""}), known(model, ""))
