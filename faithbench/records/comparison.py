@@ -1,30 +1,156 @@
 """Compare recorded explainers: summaries, tests of all pairs, and the examples that differ most.
 
-Everything that `faithbench compare` says, as values; printing them is the terminal's business.
+Everything that `faithbench compare` says, as values that show themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
 
 from faithbench.core.errors import FaithbenchError, unknown
-from faithbench.metrics.registry import METRICS, Trained, is_tested_by_mean, needs_encoder
+from faithbench.core.shown import Shown
+from faithbench.core.text import wrap_name
+from faithbench.metrics.registry import (
+    METRICS,
+    Trained,
+    is_tested_by_mean,
+    needs_encoder,
+    title_of,
+)
 from faithbench.records.entrants import Entrant
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import MetricFacts
+from faithbench.stats.pairwise import ALPHA
 from faithbench.stats.summaries import Column, Summary, summarise
-from faithbench.stats.tournament import Tournament, tournament
+from faithbench.stats.tournament import Duel, Tournament, tournament
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+    from rich.table import Table
+
+_TEST_NAMES = {
+    "signed-rank": "Wilcoxon signed-rank",
+    "McNemar": "exact McNemar (0/1 values)",
+    "paired t": "paired t (effect: mean / sd of the differences)",
+}
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
     """One metric of several explainers: a summary of each by label, and the tests of all pairs."""
 
     metric: str
     facts: MetricFacts
     summaries: dict[str, Summary]
     tournament: Tournament
+
+    def __rich__(self) -> Group:
+        """Return the means, the tests in 80 columns, and what could not be tested."""
+        from rich.console import Group
+        from rich.text import Text
+
+        title = Text(self._title, style="bold")
+        parts: list[RenderableType] = [title, _rich(_MEANS, self._means())]
+        if self._tests:
+            parts += [Text(self._tests, style="dim"), _rich(_TESTS, self._duels())]
+        return Group(*parts, *map(Text, self._untested()))
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook."""
+        tests = f"<p>{escape(self._tests)}</p>{_html(_TESTS, self._duels())}" if self._tests else ""
+        untested = "".join(f"<p>{escape(line)}</p>" for line in self._untested())
+        return f"<p><b>{escape(self._title)}</b></p>{_html(_MEANS, self._means())}{tests}{untested}"
+
+    @property
+    def _title(self) -> str:
+        better = {True: ", higher is better", False: ", lower is better", None: ""}
+        direction = better[self.facts.higher_is_better]
+        return f"{title_of(self.metric)} ({self.facts.family}{direction})"
+
+    @property
+    def _tests(self) -> str:
+        """Return which tests were done; empty if none was."""
+        tested = [duel for duel in self.tournament.duels if duel.adjusted is not None]
+        names = sorted({_TEST_NAMES[duel.test.name] for duel in tested}, reverse=True)
+        return f"{' and '.join(names)}, Holm over {len(tested)}:" if tested else ""
+
+    def _means(self) -> Iterator[_Line]:
+        result = self.tournament
+        for label in result.order:
+            mean, interval, n, skipped = self.summaries[label]
+            leads = label == result.best or label in result.ties
+            yield (
+                (label, leads),
+                ("-" if mean is None else f"{mean:.3f}", leads),
+                ("-" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}", False),
+                (result.letters[label] or "-", False),
+                (str(n), False),
+                (str(skipped), False),
+            )
+
+    def _duels(self) -> Iterator[_Line]:
+        """Lay out the tests; effects are + where the first is better."""
+        for duel in self.tournament.duels:
+            test, adjusted = duel.test, duel.adjusted
+            if test.p is not None and adjusted is not None:
+                yield (
+                    (duel.first, False),
+                    (duel.second, False),
+                    (str(test.n), False),
+                    (f"{test.p:.2g}", False),
+                    (f"{adjusted:.2g}", adjusted < ALPHA),
+                    (f"{self.tournament.effect(duel):+.2f}", False),
+                )
+
+    def _untested(self) -> Iterator[str]:
+        duels: Sequence[Duel] = self.tournament.duels
+        for duel in duels:
+            if duel.adjusted is None:
+                yield f"no test of {duel.first} and {duel.second}: {duel.test.reason}"
+
+
+_Line = tuple[tuple[str, bool], ...]
+"""The cells of a line, and which of them are bold."""
+_MEANS = {"": 32, "mean": 0, "interval": 0, "ties": -1, "n": 0, "skipped": 0}
+_TESTS = {"first": 22, "second": 22, "n": 0, "p": 0, "after Holm": 0, "effect": 0}
+"""Columns, and the width of those that hold names; 0 stands for numbers, -1 for letters."""
+
+
+def _rich(columns: Mapping[str, int], lines: Iterator[_Line]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), show_edge=False)
+    widths = list(columns.values())
+    for title, width in columns.items():
+        most = width if width > 0 else None
+        table.add_column(
+            title, justify="left" if width else "right", overflow="fold", max_width=most
+        )
+    for line in lines:
+        cells = zip(line, widths, strict=True)
+        table.add_row(
+            *(
+                Text(wrap_name(text, width) if width > 0 else text, style="bold" if bold else "")
+                for (text, bold), width in cells
+            )
+        )
+    return table
+
+
+def _html(columns: Mapping[str, int], lines: Iterator[_Line]) -> str:
+    head = "".join(f"<th>{escape(title)}</th>" for title in columns)
+    rows = "".join(
+        "<tr>"
+        + "".join(f"<td>{f'<b>{escape(t)}</b>' if bold else escape(t)}</td>" for t, bold in line)
+        + "</tr>"
+        for line in lines
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from faithbench.records.schema import FreshFacts, Record
 class Conditions:
     """Everything two records must share, apart from explainer, seeds and versions of metrics.
 
-    `ids` is a digest of the example ids, made by `digest_of_ids`. A model is its weights: its
+    `ids` is a digest of the example ids, made by `digest_of_ids`. A model is its digest: its
     name, and the number `n` of examples, are there to be shown and are not compared. `fresh` says
     how the classifiers of `faithbench fresh` were trained, and is empty for runs.
 
@@ -30,7 +30,7 @@ class Conditions:
     data_sha256: str
     split: str
     ids: str
-    weights_sha256: str
+    model_sha256: str
     dtype: str
     protocol: int
     operator: str
@@ -51,7 +51,7 @@ def conditions_of(record: Record, rows: Sequence[ResultRow]) -> Conditions:
         data_sha256=task.data_sha256,
         split=task.split,
         ids=digest_of_ids(row.id for row in rows),
-        weights_sha256=model.weights_sha256,
+        model_sha256=model.digest,
         dtype=model.dtype,
         protocol=protocol.version,
         operator=protocol.operator,
@@ -87,7 +87,7 @@ _TITLES = {
     "source": "data source",
     "data_sha256": "data sha256",
     "ids": "example ids",
-    "weights_sha256": "model weights",
+    "model_sha256": "model digest",
     "protocol": "protocol version",
     "erasure_token": "erasure token",
     "long": "long texts",
@@ -104,7 +104,7 @@ def describe_value(conditions: Conditions, name: str) -> str:
     """Return a field's value in words, digests cut to six characters."""
     if name == "ids":
         return f"{conditions.n} examples, {conditions.ids[:6]}"
-    if name == "weights_sha256":
-        return f"{conditions.model}, {conditions.weights_sha256[:6]}"
+    if name == "model_sha256":
+        return f"{conditions.model}, {conditions.model_sha256[:6]}"
     value = str(getattr(conditions, name))
     return value[:6] if name == "data_sha256" else value

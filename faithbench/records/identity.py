@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from faithbench.core.files import digest_of, slug
 from faithbench.core.types import Settings
-from faithbench.metrics.registry import Measure, Metric, find_metrics
+from faithbench.metrics.registry import Measure, Metric, find_metrics, measures_per_example
 from faithbench.records.conditions import Conditions, conditions_of
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import Record
@@ -21,6 +21,7 @@ class Identity:
     `ids` are those of the examples in their order, and `assets` the digests of files that the
     explainer reads. `metrics` maps each metric to its version, in the order asked for.
     `encoder` is the sentence encoder that was asked for, None for the one faithbench comes with.
+    `revision` is that of the explainer.
     """
 
     conditions: Conditions
@@ -31,6 +32,7 @@ class Identity:
     seeds: tuple[int, ...]
     metrics: dict[str, int]
     encoder: str | None
+    revision: int = 1
 
     @property
     def digest(self) -> str:
@@ -38,12 +40,14 @@ class Identity:
         # The names of all published records depend on this shape, down to "torch." and to the
         # order of metrics; protocol and erasure token are not in it.
         run = self.conditions
+        explainer = [self.explainer, dict(self.settings), self.assets]
         return digest_of(
             {
                 "task": [run.task, run.task_version, run.source, run.split],
                 "data": [run.data_sha256, self.ids],
-                "model": [run.weights_sha256, f"torch.{run.dtype}"],
-                "explainer": [self.explainer, dict(self.settings), self.assets],
+                "model": [run.model_sha256, f"torch.{run.dtype}"],
+                # A first revision goes without saying, as it did before there were others.
+                "explainer": [*explainer, self.revision] if self.revision > 1 else explainer,
                 "metrics": list(self.metrics.items()),
                 "run": [run.operator, self.seeds, run.long, self.encoder],
             }
@@ -65,6 +69,7 @@ def identity_of(record: Record, rows: Sequence[ResultRow]) -> Identity:
         seeds=record.seeds,
         metrics={metric.name: _version(metric, record) for metric in _metrics_of_all(record)},
         encoder=None,
+        revision=record.explainer.revision,
     )
 
 
@@ -82,7 +87,7 @@ def place_of(record: Record, label: str, digest: str) -> PurePosixPath:
     task, model = record.task, record.model
     return (
         PurePosixPath(folder_name(task.name, task.source))
-        / model_folder_name(model.name, model.weights_sha256)
+        / model_folder_name(model.name, model.digest)
         / stem_of(label, digest)
     )
 
@@ -92,14 +97,36 @@ def folder_name(task: str, source: str) -> str:
     return f"{task}-{source}"
 
 
-def model_folder_name(model: str, weights_sha256: str) -> str:
+def model_folder_name(model: str, sha256: str) -> str:
     """Name the folder of a model's records."""
-    return f"{slug(model)}-{weights_sha256[:6]}"
+    return f"{slug(model)}-{sha256[:6]}"
 
 
 def stem_of(label: str, digest: str) -> str:
     """Return a file name without ending: a readable label, made unique by the digest."""
     return f"{slug(label)}-{digest[:8]}"
+
+
+def renamed_stem(stem: str, before: Record, after: Record, rows: Sequence[ResultRow]) -> str:
+    """Return the name of a changed record's file: as before, but for the digest at its end.
+
+    A name that does not follow from the record, as of a run with other metrics, stays.
+    """
+    label, _, digest = stem.rpartition("-")
+    was, now = identity_of(before, rows), identity_of(after, rows)
+    unmeasured = [m.name for m in measures_per_example() if m.name not in after.metrics]
+    # Of `all`; of `all` without what takes long; of metrics that left an entry each, such as
+    # those of one family.
+    for absent in ((), unmeasured, [name for name in was.metrics if name not in after.metrics]):
+        if _without(was, absent).digest.startswith(digest):
+            return f"{label}-{_without(now, absent).digest[:8]}"
+    return stem
+
+
+def _without(identity: Identity, absent: Sequence[str]) -> Identity:
+    """Return the identity of a run that took some metrics out of `all`."""
+    metrics = {name: version for name, version in identity.metrics.items() if name not in absent}
+    return replace(identity, metrics=metrics)
 
 
 def _metrics_of_all(record: Record) -> list[Metric]:

@@ -177,7 +177,7 @@ def _check_conditions(sides: Sequence[ModelRecords]) -> None:
     """Refuse records of other examples, or that were made in another way."""
 
     def besides_model(stored: StoredRecord) -> Conditions:
-        return replace(stored.conditions, weights_sha256="", model="")
+        return replace(stored.conditions, model_sha256="", model="")
 
     every = [s for side in sides for records in side.by_explainer.values() for s in records]
     fields = differing([besides_model(stored) for stored in every])

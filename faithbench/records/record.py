@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import parse_json, reason, replace_file
 from faithbench.core.schema import describe_error
+from faithbench.core.seals import seal_json, unseal_json
+from faithbench.records.model_digests import add_model_digest
 from faithbench.records.schema import SCHEMA, Record
 
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: add_model_digest, 2: dict}
 """Upgrade n takes the data of a record of schema n and returns those of schema n + 1, as new data.
 
 A new field with a default needs none: older records are read as having the default.
 """
+_SEALED: Final = 3
+"""Records of this schema and of later ones name the sha256 of their own content."""
 
 
 def dumps(record: Record) -> str:
-    """Return the record's JSON text: equal records give equal bytes."""
+    """Return the record's JSON text, with its sha256: equal records give equal bytes."""
     data = record.model_dump(by_alias=True)
     # Only records of `faithbench fresh` have this part: those of runs stay as they were before it.
     if record.fresh is None:
@@ -30,7 +34,15 @@ def dumps(record: Record) -> str:
     # Likewise only those of explainers that run another network have this cost.
     if record.cost.elsewhere_per_example is None:
         del data["cost"]["elsewhere_per_example"]
-    return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    # A first revision goes without saying.
+    if record.explainer.revision == 1:
+        del data["explainer"]["revision"]
+    # And only those of runs on a GPU have these two.
+    if record.timing.token_budget is None:
+        del data["timing"]["token_budget"]
+    if record.environment.tf32 is None:
+        del data["environment"]["tf32"]
+    return seal_json(data)
 
 
 def write(record: Record, path: Path) -> None:
@@ -46,7 +58,7 @@ def write(record: Record, path: Path) -> None:
 
 def read(path: Path) -> Record:
     """Read a record of this schema or an older one."""
-    data = _upgrade(_load(path), path)
+    data = _upgrade(*_load(path), path)
     try:
         # Strict, and from JSON text: there a list is a tuple but "3" is not a number.
         return Record.model_validate_json(json.dumps(data), strict=True)
@@ -56,9 +68,11 @@ def read(path: Path) -> Record:
         ) from error
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return the object in a file, and the bytes of the file."""
     try:
-        data = parse_json(path.read_bytes().decode())
+        content = path.read_bytes()
+        data = parse_json(content.decode())
     except FileNotFoundError as error:
         raise FaithbenchError(
             f"no record {path}; check the path or run the explainer first"
@@ -73,10 +87,10 @@ def _load(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(data, dict):
         raise FaithbenchError(f"record {path} should hold a JSON object; check the path")
-    return data
+    return data, content
 
 
-def _upgrade(data: dict[str, Any], path: Path) -> dict[str, Any]:
+def _upgrade(data: dict[str, Any], content: bytes, path: Path) -> dict[str, Any]:
     version = data.get("schema")
     if type(version) is not int:  # a bool is an int to isinstance
         raise FaithbenchError(
@@ -87,6 +101,13 @@ def _upgrade(data: dict[str, Any], path: Path) -> dict[str, Any]:
             f"record {path} was made by a newer faithbench "
             f"(schema {version}, this one reads up to {SCHEMA}): upgrade faithbench"
         )
+    try:
+        data = unseal_json(data, content, sealed=version >= _SEALED)
+    except ValueError as error:
+        raise FaithbenchError(
+            f"record {path} is damaged, or was changed by hand: {error}; "
+            "restore it, or run the explainer again"
+        ) from error
     for step in range(version, SCHEMA):
         if step not in UPGRADES:
             raise FaithbenchError(

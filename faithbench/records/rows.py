@@ -28,7 +28,8 @@ class ResultRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     `values` are then means over the seeds, and `by_seed` has each metric's value for each.
     `curve` is the probability without the top 10, 20, ..., 90%, the mean over the seeds.
     `forwards` and `backwards` are None for precomputed scores. `elsewhere` is what rows through
-    another network cost, in forwards of the model.
+    another network cost, in forwards of the model. `answer` has the words of a prediction that is
+    no class.
     """
 
     # A msgspec struct, not a pydantic model like a record: as closed and as strict, but read in
@@ -52,6 +53,7 @@ class ResultRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     backwards: _Count | None
     gap: float | None = None
     elsewhere: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    answer: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a row whose tokens do not have one score each."""
@@ -85,6 +87,7 @@ def make_row(
     elsewhere: float = 0.0,
     right_without_rationale: bool | None = None,
     curves: Sequence[Sequence[float]] = (),
+    answer: str = "",
 ) -> ResultRow:
     """Build a row from plain numbers: all of them are checked to be finite, and rounded.
 
@@ -120,6 +123,7 @@ def make_row(
         backwards=backwards,
         gap=None if gap is None else significant(gap, 7),
         elsewhere=decimals(elsewhere),
+        answer=answer,
     )
     return add_values(row, {name: [seed[name] for seed in values] for name in values[0]})
 
@@ -135,6 +139,7 @@ def row_of(
     distinct_rows: int,
     right_without_rationale: bool | None = None,
     curves: Sequence[Sequence[float]] = (),
+    answer: str = "",
 ) -> ResultRow:
     """Build the whole row of one example from its attributions, one per seed.
 
@@ -161,6 +166,7 @@ def row_of(
         elsewhere=first.elsewhere or 0.0,
         right_without_rationale=right_without_rationale,
         curves=curves,
+        answer=answer,
     )
     return add_values(row, values)
 
@@ -203,9 +209,11 @@ def to_header(key: str) -> bytes:
 def to_line(line: ResultRow | Time) -> bytes:
     """Return the line of a row or a time: equal ones give equal bytes."""
     data = msgspec.structs.asdict(line)
-    # Few explainers run another network; rows of the others stay as they were before any did.
-    if not data.get("elsewhere", True):
-        del data["elsewhere"]
+    # Few explainers run another network, and most predictions are classes: rows of the others stay
+    # as they were before these fields were there.
+    for name in ("elsewhere", "answer"):
+        if not data.get(name, True):
+            del data[name]
     try:
         return _canonical(data)
     except UnicodeEncodeError as error:

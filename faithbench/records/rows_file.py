@@ -11,6 +11,7 @@ import msgspec
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import parse_json
+from faithbench.core.text import plain
 from faithbench.records.rows import ROWS_SCHEMA, ResultRow, Time
 
 MAX_UNPACKED: Final = 256 << 20
@@ -139,6 +140,6 @@ def parse_lines(path: Path, data: bytes, cls: type[Line], first: int) -> tuple[l
 
 def _damaged(path: Path, number: int, reason: str) -> FaithbenchError:
     return FaithbenchError(
-        f"rows file {path}, line {number} is damaged: {reason}; "
+        f"rows file {path}, line {number} is damaged: {plain(reason)}; "
         "restore the file, or delete it to start anew"
     )

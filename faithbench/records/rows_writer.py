@@ -1,7 +1,8 @@
 """Write the rows of a run as it goes, so that a killed run can continue.
 
 Unlike a record, which is written once and whole, a rows file grows: each append is on the disk
-before the next chunk is computed, and what a crash left half-written is cut off on opening.
+before the next chunk is computed, and what a crash left half-written is cut off on opening. Until
+it is finished every line has a checksum; a damaged one is left out, so that it is computed again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Self
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import replace_file
+from faithbench.core.seals import Unsealed, seal, unseal
 from faithbench.records.rows import ResultRow, Time, to_header, to_line
 from faithbench.records.rows_file import parse_lines, parse_rows, times_path
 
@@ -35,8 +37,9 @@ class RowsFile:
         files: tuple[FileIO, FileIO],
         rows: list[ResultRow],
         times: list[Time],
+        damaged: int = 0,
     ) -> None:
-        self._path, self._head = path, head
+        self._path, self._head, self.damaged = path, head, damaged
         self._rows_file, self._times_file = files
         self._done = {row.id: row for row in rows}
         # A time without its row is left by a crash between the two; the later one counts.
@@ -62,10 +65,10 @@ class RowsFile:
                     "give each example of a task its own id"
                 )
             seen.add(row.id)
-        data = b"".join(to_line(row) for row, _ in rows)
+        data = b"".join(seal(to_line(row)) for row, _ in rows)
         # Times first: an example whose row is there is not computed again, so a time that came
         # second could be lost for good. A time without its row is dropped on opening.
-        times = b"".join(to_line(Time(id=row.id, seconds=seconds)) for row, seconds in rows)
+        times = b"".join(seal(to_line(Time(id=row.id, seconds=seconds))) for row, seconds in rows)
         self._write(self._times_file, times)
         self._write(self._rows_file, data)
         self._done.update((row.id, row) for row, _ in rows)
@@ -85,36 +88,45 @@ class RowsFile:
                 raise _unusable(self._path, error) from error
             raise
 
-    def finish(self, rows: Sequence[ResultRow]) -> str:
-        """Replace both files by these rows and their times, close, and return the rows' sha256.
+    def finish(self, rows: Sequence[ResultRow], final: Path) -> str:
+        """Write these rows and their times to their final place, and return the rows' sha256.
 
-        The rows are those of `done`, with all their values and in the order of the examples.
+        The rows are those of `done`, with all their values and in the order of the examples. The
+        growing files stay until `discard`: a run that is killed before its record is written still
+        has them.
         """
         order = [row.id for row in rows]
         if sorted(order) != sorted(self._done):
             missing = len(set(order) - set(self._done))
             raise FaithbenchError(
                 f"rows file {self._path} holds {len(self._done)} examples but {len(order)} were "
-                f"asked for, {missing} of them missing; delete it to start anew"
+                f"asked for, {missing} of them missing; start over with --fresh"
             )
         seconds = self._seconds
         times = [Time(id=i, seconds=seconds[i]) for i in order if i in seconds]
         data = self._head + b"".join(to_line(row) for row in rows)
         try:
-            replace_file(times_path(self._path), b"".join(to_line(time) for time in times))
-            # Last, because the lock lies on the rows file that this replaces.
-            replace_file(self._path, data)
+            replace_file(times_path(final), b"".join(to_line(time) for time in times))
+            replace_file(final, data)
         except OSError as error:
-            raise _unusable(self._path, error) from error
-        self.close()
+            raise _unusable(final, error) from error
         return hashlib.sha256(data).hexdigest()
+
+    def discard(self) -> None:
+        """Remove both files, and close them."""
+        # The rows last, because the lock lies on them; but emptied first, so that a run killed
+        # in between does not leave rows that have lost their times.
+        if not self._rows_file.closed:
+            self._rows_file.truncate(0)
+        times_path(self._path).unlink(missing_ok=True)
+        self._path.unlink(missing_ok=True)
+        self.close()
 
     def drop_if_empty(self) -> None:
         """Close both files, and remove them unless they hold a row."""
-        self.close()
         if not self._done:
-            self._path.unlink(missing_ok=True)
-            times_path(self._path).unlink(missing_ok=True)
+            self.discard()
+        self.close()
 
     def close(self) -> None:
         """Release the lock and both files; closing twice does no harm."""
@@ -128,34 +140,69 @@ class RowsFile:
         self.close()
 
 
-def open_rows(path: Path, key: str) -> RowsFile:
+def open_rows(path: Path, key: str, *, fresh: bool = False) -> RowsFile:
     """Open the rows of a run for appending, keeping those that an earlier run of this key wrote.
 
     `key` is the digest of everything that determines the results. While the file is open, a
-    second run that opens it is refused at once.
+    second run that opens it is refused at once. With `fresh`, nothing of an earlier run is kept.
     """
-    head = to_header(key)
     try:
-        with ExitStack() as stack:
-            rows_file = stack.enter_context(_open_locked(path))
-            old_key, rows, good = parse_rows(path, _content(rows_file))
-            if old_key not in (None, key):
-                raise FaithbenchError(
-                    f"rows file {path} belongs to a run with other settings, data or versions; "
-                    "delete it or choose another folder with --results"
-                )
-            rows_file.truncate(good)
-            if old_key is None:
-                rows_file.write(head)
-            times_file = stack.enter_context(times_path(path).open("a+b", buffering=0))
-            times, good = parse_lines(
-                times_path(path), _content(times_file) if rows else b"", Time, 1
-            )
-            times_file.truncate(good)
-            stack.pop_all()
+        return _opened(path, key, fresh, damaged=0)
     except OSError as error:
         raise _unusable(path, error) from error
-    return RowsFile(path, head, (rows_file, times_file), rows, times)
+
+
+def read_unfinished(path: Path) -> dict[str, tuple[ResultRow, float]]:
+    """Return the rows and seconds of a run that is not finished, by example id.
+
+    Damaged lines are left out, as they are when the run continues; a lost time counts as 0.
+    """
+    _, rows, _ = parse_rows(path, b"".join(unseal(path.read_bytes()).lines))
+    beside = times_path(path)
+    times, _ = parse_lines(beside, b"".join(unseal(beside.read_bytes()).lines), Time, 1)
+    seconds = {time.id: time.seconds for time in times}
+    return {row.id: (row, seconds.get(row.id, 0.0)) for row in rows}
+
+
+def _opened(path: Path, key: str, fresh: bool, damaged: int) -> RowsFile:
+    head = to_header(key)
+    with ExitStack() as stack:
+        rows_file = stack.enter_context(_open_locked(path))
+        data = b"" if fresh else _content(rows_file)
+        if seal(head).startswith(data):  # new, or killed as it began
+            rows_file.truncate(0)
+            rows_file.write(seal(head))
+            data = seal(head)
+        found = unseal(data)
+        _check_head(path, data, found, key)
+        if found.damaged:
+            # In one step, and then opened anew: the lock lies on the file that this replaces.
+            replace_file(path, b"".join(map(seal, found.lines)))
+        else:
+            rows_file.truncate(found.good)
+            _, rows, _ = parse_rows(path, b"".join(found.lines))
+            times_file = stack.enter_context(times_path(path).open("a+b", buffering=0))
+            times = unseal(_content(times_file) if rows else b"")
+            times_file.truncate(times.good)
+            seconds, _ = parse_lines(times_path(path), b"".join(times.lines), Time, 1)
+            stack.pop_all()
+            return RowsFile(path, head, (rows_file, times_file), rows, seconds, damaged)
+    return _opened(path, key, fresh=False, damaged=found.damaged)
+
+
+def _check_head(path: Path, data: bytes, found: Unsealed, key: str) -> None:
+    """Refuse rows of another run, and files that are none or whose first line is damaged."""
+    first = data[: data.find(b"\n") + 1]
+    if unseal(first).lines != found.lines[:1] or not found.lines:
+        raise FaithbenchError(
+            f"{path} is not a file of unfinished rows, or its first line is damaged; "
+            "start over with --fresh, or choose another folder with --results"
+        )
+    if parse_rows(path, found.lines[0])[0] != key:
+        raise FaithbenchError(
+            f"rows file {path} belongs to a run with other settings, data or versions; "
+            "start over with --fresh, or choose another folder with --results"
+        )
 
 
 def _unusable(path: Path, error: OSError) -> FaithbenchError:
@@ -175,13 +222,21 @@ def _open_locked(path: Path) -> FileIO:
         file = path.open("a+b", buffering=0)
         # Another run's finish may put a new file here while this one is being locked: then the
         # lock lies on a file that has no name any more, and the new one is tried.
-        if _lock(file) and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+        if _lock(file) and _has_name(file, path):
             return file
         file.close()
     raise FaithbenchError(
         f"rows file {path} is being written by another run; "
         "wait for it to end or choose another folder with --results"
     )
+
+
+def _has_name(file: FileIO, path: Path) -> bool:
+    """Return whether an open file is still the one that its path names."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _lock(file: FileIO) -> bool:

@@ -6,7 +6,7 @@ A new field goes into its part here, with a default, so that older records can s
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
@@ -58,13 +58,16 @@ class PrecisionFacts(Facts):
 class ModelFacts(Facts):
     """The network; `accuracy` (of answers: exact match) is on the evaluated examples.
 
-    `truncated` counts the texts that were cut. `tpr_drop` is the part of its true-positive rate
-    that the network loses when the rationale's words are erased. `precision` compares a network
-    in half precision with itself in float32.
+    `sha256` is the digest of all files that decide its predictions: weights, configuration,
+    tokenizer, adapter. It is None in records from before there was one whose model is not at hand:
+    such a network is known by its weights alone. `truncated` counts the texts that were cut.
+    `tpr_drop` is the part of its true-positive rate that the network loses when the rationale's
+    words are erased. `precision` compares a network in half precision with itself in float32.
     """
 
     name: str
     revision: str | None
+    sha256: str | None = None
     weights_sha256: str
     dtype: str
     accuracy: float | None
@@ -73,11 +76,17 @@ class ModelFacts(Facts):
     tpr_drop: float | None = None
     precision: PrecisionFacts | None = None
 
+    @property
+    def digest(self) -> str:
+        """The digest that the network is known by: of its files, or else of its weights."""
+        return self.sha256 or self.weights_sha256
+
 
 class ExplainerFacts(Facts):
     """The explainer and the package it comes from; `assets` maps each file it read to its sha256.
 
-    `largest_gap` is how far, at most, scores miss the sum that the method promises.
+    `largest_gap` is how far, at most, scores miss the sum that the method promises. `revision`
+    counts how often the scores or the cost of an explainer changed, within versions of the package.
     """
 
     name: str
@@ -86,6 +95,7 @@ class ExplainerFacts(Facts):
     settings: dict[str, bool | int | float | str]
     assets: dict[str, str]
     largest_gap: float | None = None
+    revision: Annotated[int, Field(ge=1)] = 1
 
 
 class ProtocolFacts(Facts):
@@ -150,13 +160,15 @@ class CostFacts(Facts):
 
 
 class TimingFacts(Facts):
-    """Measured time and memory: the only part in which two identical runs differ.
+    """Measured time and memory: all that two identical runs differ in, but for the sha256.
 
     `alone` examples, spread over all lengths, were explained once more for this: one at a time
     and warm, by this explainer alone, so that others in the same run do not matter. The median,
     its interval, and the peak memory above the loaded model are of these. `seconds_total` is
     what the run itself took, with shared passes counted in full; for precomputed scores there is
-    nothing but that, the time of the process that made them, or None.
+    nothing but that, the time of the process that made them, or None. `token_budget` is the number
+    of padded tokens per pass that was found to be the quickest on the device; None on the CPU,
+    where it is fixed.
     """
 
     alone: Count = 0
@@ -164,16 +176,21 @@ class TimingFacts(Facts):
     seconds_ci95: tuple[float, float] | None = None
     peak_memory_bytes: Count | None = None
     seconds_total: float | None
+    token_budget: Count | None = None
 
 
 class EnvironmentFacts(Facts):
-    """Versions of the software and the kind of machine, never the machine's name."""
+    """Versions of the software and the kind of machine, never the machine's name.
+
+    `tf32` is true if float32 products were allowed to lose bits; None where nothing does so.
+    """
 
     packages: dict[str, str]
     python: str
     platform: str
     device: str
     threads: int
+    tf32: bool | None = None
 
 
 class SourceFacts(Facts):
@@ -204,16 +221,19 @@ class FreshFacts(Facts):
     macro_f1: tuple[float, ...]
 
 
-SCHEMA: Final = 1
+SCHEMA: Final = 3
 """Version of the record's layout; a change that older files cannot follow raises it."""
 PROTOCOL: Final = 1
 """Version of the way values are measured; records of different ones are never compared."""
 
 
 class Record(Facts):
-    """The results of one explainer on one task and model, with all that it takes to repeat them."""
+    """The results of one explainer on one task and model, with all that it takes to repeat them.
 
-    schema_version: Literal[1] = Field(default=SCHEMA, alias="schema")
+    Its file also has the sha256 of its content, added when it is written, checked when read.
+    """
+
+    schema_version: Literal[3] = Field(default=SCHEMA, alias="schema")
     task: TaskFacts
     model: ModelFacts
     explainer: ExplainerFacts

@@ -40,7 +40,7 @@ def test_differing_names_the_field(tmp_path: Path) -> None:
         "task_version": {"ids": ["x", "y"], "task": {"version": 2}},
         "source": {"ids": ["x", "y"], "task": {"source": "hub"}},
         "data_sha256": {"ids": ["x", "y"], "task": {"data_sha256": "ab" * 32}},
-        "weights_sha256": {"ids": ["x", "y"], "model": {"weights_sha256": "cd" * 32}},
+        "model_sha256": {"ids": ["x", "y"], "model": {"weights_sha256": "cd" * 32}},
         "dtype": {"ids": ["x", "y"], "model": {"dtype": "float16"}},
         "protocol": {"ids": ["x", "y"], "protocol": {"version": 2}},
         "operator": {"ids": ["x", "y"], "protocol": {"operator": "pad"}},
@@ -88,9 +88,9 @@ def test_records_of_fresh_classifiers_are_compared_among_themselves(tmp_path: Pa
 
 
 def test_values_in_words(tmp_path: Path) -> None:
-    first = replace(conditions(tmp_path), ids="0123456789", weights_sha256="abcdef01", model="tiny")
+    first = replace(conditions(tmp_path), ids="0123456789", model_sha256="abcdef01", model="tiny")
     assert describe_value(first, "ids") == "2 examples, 012345"
-    assert describe_value(first, "weights_sha256") == "tiny, abcdef"
+    assert describe_value(first, "model_sha256") == "tiny, abcdef"
     assert describe_value(first, "data_sha256") == "000000"
     assert describe_value(first, "split") == "test" and describe_field("split") == "split"
     assert describe_field("ids") == "example ids"

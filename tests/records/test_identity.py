@@ -92,7 +92,7 @@ CONDITIONS = Conditions(
     data_sha256="da",
     split="test",
     ids="not in the digest",
-    weights_sha256="we",
+    model_sha256="we",
     dtype="float32",
     protocol=1,
     operator="mask",
@@ -124,6 +124,9 @@ def test_the_digest_is_that_of_this_text() -> None:
         '"task": ["sst2", 2, "folder", "test"]}'
     )
     assert identity.digest == hashlib.sha256(text.encode()).hexdigest()
+    revised = text.replace('{"heads.json": "as"}]', '{"heads.json": "as"}, 2]')
+    digest = hashlib.sha256(revised.encode()).hexdigest()
+    assert replace(identity, revision=2).digest == digest != identity.digest
     other = replace(identity, conditions=replace(CONDITIONS, protocol=2, erasure_token=""))
     assert other.digest == identity.digest
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.records import record as records
 from faithbench.records.record import dumps, read, write
 from faithbench.records.schema import Record
-from tests.support.records import METRIC, RECORD
+from tests.support.records import METRIC, RECORD, forge_record, stored_json
 
 
 def changed(**parts: Any) -> dict[str, Any]:
@@ -34,14 +33,15 @@ def saved(folder: Path, text: str) -> Path:
 def test_text_is_canonical() -> None:
     record = Record.model_validate(RECORD)
     text = dumps(record)
-    assert record.schema_version == 1
-    assert json.loads(text) == RECORD
+    assert record.schema_version == 3
+    digest = json.loads(text)["sha256"]
+    assert json.loads(text) == RECORD | {"sha256": digest} and len(digest) == 64
     assert text.endswith("}\n") and "négatif" in text and "schema_version" not in text
     assert [line.split('"')[1] for line in text.splitlines() if line.startswith('  "')] == sorted(
-        RECORD
+        [*RECORD, "sha256"]
     )
     assert '"accuracy": 1.0' in text, "a float field is a float, whatever it was made from"
-    assert dumps(Record.model_validate(changed(schema=1))) == text
+    assert dumps(Record.model_validate(changed(schema=3))) == text
 
 
 def test_write_read_write_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -64,8 +64,19 @@ def test_the_cost_of_another_network_is_written_only_where_there_is_one(tmp_path
     assert "elsewhere" not in dumps(Record.model_validate(RECORD))
     cost = {**RECORD["cost"], "elsewhere_per_example": 0.0625}
     text = dumps(Record.model_validate(changed(cost=cost)))
-    assert json.loads(text) == changed(cost=cost)
+    assert json.loads(text) == changed(cost=cost, sha256=json.loads(text)["sha256"])
     assert dumps(read(saved(tmp_path, text))) == text
+
+
+def test_only_runs_on_a_gpu_have_its_facts(tmp_path: Path) -> None:
+    text = dumps(Record.model_validate(RECORD))
+    assert "token_budget" not in text and "tf32" not in text
+    timing = {**RECORD["timing"], "token_budget": 16384}
+    there = changed(timing=timing, environment={**RECORD["environment"], "tf32": False})
+    write(Record.model_validate(there), tmp_path / "r.json")
+    record = read(tmp_path / "r.json")
+    assert (record.timing.token_budget, record.environment.tf32) == (16384, False)
+    assert stored_json(saved(tmp_path, dumps(record))) == there
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -111,8 +122,8 @@ def test_a_failed_write_keeps_the_old_record(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def edit(part: str, key: str, value: object) -> Callable[[], str]:
-    return lambda: json.dumps(changed(**{part: {**RECORD[part], key: value}}))
+def edit(part: str, key: str, value: object) -> dict[str, Any]:
+    return changed(**{part: {**RECORD[part], key: value}})
 
 
 @pytest.mark.parametrize(
@@ -130,12 +141,12 @@ def edit(part: str, key: str, value: object) -> Callable[[], str]:
         ('{"schema": 1.0}', "'schema' should be an integer, found 1.0"),
         ('{"schema": true}', "'schema' should be an integer, found True"),
         (
-            '{"schema": 2, "hue": 1}',
-            r"made by a newer faithbench \(schema 2, this one reads up to 1\): upgrade faithbench$",
+            '{"schema": 4, "hue": 1}',
+            r"made by a newer faithbench \(schema 4, this one reads up to 3\): upgrade faithbench$",
         ),
         (
             '{"schema": 0}',
-            "has schema 0, which this faithbench cannot upgrade to 1; run the",
+            "has schema 0, which this faithbench cannot upgrade to 3; run the",
         ),
         (edit("task", "hue", 1), r"r\.json: unknown key 'task\.hue'; fix the file"),
         (edit("task", "n", "3"), r"key 'task\.n': Input should be a valid integer"),
@@ -143,16 +154,46 @@ def edit(part: str, key: str, value: object) -> Callable[[], str]:
         (edit("protocol", "operator", "burn"), r"key 'protocol\.operator': .*'mask', 'delete' or"),
         (edit("rows", "file", "../a"), r"key 'rows\.file': .*'\.\./a' should be a bare file name"),
         (edit("metrics", "x", {}), r"key 'metrics\.x\.version': Field required \(and 6 more\)"),
-        (edit("model", "name", "\ud800"), "Invalid JSON"),
-        (lambda: json.dumps(changed(schema_version=1)), "unknown key 'schema_version'"),
+        (json.dumps(edit("model", "name", "\ud800") | {"schema": 2}), "Invalid JSON"),
+        (changed(schema_version=1), "unknown key 'schema_version'"),
     ],
 )
 def test_a_bad_record_says_what_is_wrong(
-    tmp_path: Path, text: str | Callable[[], str], message: str
+    tmp_path: Path, text: str | dict[str, Any], message: str
 ) -> None:
+    if isinstance(text, str):
+        saved(tmp_path, text)
+    else:
+        forge_record(tmp_path / "r.json", text)
     with pytest.raises(FaithbenchError, match=message) as caught:
-        read(saved(tmp_path, text if isinstance(text, str) else text()))
+        read(tmp_path / "r.json")
     assert "\n" not in str(caught.value) and "r.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"mean": 0.25', '"mean": 0.75'),
+        ('"seconds_total": 0.5', '"seconds_total": 0.4'),
+        ('"schema": 3', '"schema": 2'),
+        ('  "sha256": "', '  "sha257": "'),
+        ("{\n", "{ \n"),
+    ],
+)
+def test_a_record_that_was_changed_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    text = dumps(Record.model_validate(RECORD))
+    assert old in text and read(saved(tmp_path, text)) == Record.model_validate(RECORD)
+    with pytest.raises(FaithbenchError) as caught:
+        read(saved(tmp_path, text.replace(old, new)))
+    assert str(caught.value) == (
+        f"record {tmp_path / 'r.json'} is damaged, or was changed by hand: its content does not "
+        "match its sha256; restore it, or run the explainer again"
+    )
+
+
+def test_a_record_of_schema_2_has_no_sha256(tmp_path: Path) -> None:
+    text = json.dumps(changed(schema=2))
+    assert read(saved(tmp_path, text)) == Record.model_validate(RECORD)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -174,8 +215,8 @@ def test_older_records_are_upgraded_step_by_step(
     def drop_start(old: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in old.items() if key != "start"}
 
-    monkeypatch.setattr(records, "UPGRADES", {-1: add_seeds, 0: drop_start})
-    old = {key: value for key, value in changed(schema=-1, start=7).items() if key != "seeds"}
+    monkeypatch.setattr(records, "UPGRADES", {0: add_seeds, 1: drop_start, 2: dict})
+    old = {key: value for key, value in changed(schema=0, start=7).items() if key != "seeds"}
     assert read(saved(tmp_path, json.dumps(old))) == Record.model_validate(changed(seeds=(7,)))
 
 

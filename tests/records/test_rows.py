@@ -30,6 +30,13 @@ def test_the_cost_of_another_network_is_written_only_where_there_is_one() -> Non
         msgspec.json.decode(line.replace(b":0.06", b":-0.06"), type=ResultRow)
 
 
+def test_an_answer_is_written_only_where_there_is_one() -> None:
+    assert to_line(row(answer="")) == LINE
+    made = row(answer="Ann met")
+    assert to_line(made) == LINE.replace(b'{"backwards"', b'{"answer":"Ann met","backwards"')
+    assert msgspec.json.decode(to_line(made), type=ResultRow) == made
+
+
 def test_numbers_are_rounded_when_a_row_is_made() -> None:
     noisy = np.array([0.123456789, -1.23456789e-20, 123456789.0, -0.0], dtype=np.float64)
     made = row(tokens=list("abcd"), scores=noisy, values={"a": 0.12345678949, "b": np.float32(2)})

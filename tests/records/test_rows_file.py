@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.seals import seal
 from faithbench.records import rows_file
 from faithbench.records.rows_file import read_rows, times_path
 from faithbench.records.rows_writer import open_rows
@@ -27,10 +28,10 @@ def test_a_file_has_a_header_and_a_line_per_row(path: Path) -> None:
         assert file.done == {}
         file.append([(row(), 0.25)])
         assert file.done == {"e1": row()} and file.seconds == {"e1": 0.25}
-    assert path.read_bytes() == HEAD + LINE
+    assert path.read_bytes() == seal(HEAD) + seal(LINE)
     times = path.parent / "sst2.random-0.times.jsonl"
     assert times_path(path) == times
-    assert times.read_bytes() == b'{"id":"e1","seconds":0.25}\n'
+    assert times.read_bytes() == seal(b'{"id":"e1","seconds":0.25}\n')
 
 
 def test_reading_checks_the_file(path: Path) -> None:
@@ -81,8 +82,35 @@ def test_any_row_survives(
     path.unlink(missing_ok=True)
     with open_rows(path, KEY) as file:
         file.append([(made, 0.0)])
-    before = path.read_bytes()
-    assert read_rows(path) == (made,)
     with open_rows(path, KEY) as file:
-        file.finish([made])
-    assert path.read_bytes() == before
+        assert file.done == {made.id: made}
+        file.finish([made], path.with_name("final.jsonl"))
+    assert read_rows(path.with_name("final.jsonl")) == (made,)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            HEAD + b'{"id"\n' + LINE,
+            r"line 2 is damaged: Input data was truncated; restore the file, or del",
+        ),
+        (HEAD + LINE + LINE[:-1] + b"x\n" + b"{", "line 3 is damaged: JSON is malformed: trail"),
+        (HEAD + LINE + LINE, "line 3 is damaged: example 'e1' appears twice"),
+        (HEAD + LINE.replace(b'"id"', b'"ID"'), "line 2 is damaged: Object contains unk.*`ID`"),
+        (HEAD + LINE.replace(b'"id":"e1",', b""), "line 2 is damaged: .* required field `id`"),
+        (HEAD + LINE.replace(b"0.1,", b"NaN,") + LINE, "line 2 is damaged: JSON is malformed"),
+        (HEAD + LINE.replace(b"0.1,", b"1e999,"), r"line 2 is damaged: .*range.*scores.0."),
+        (HEAD + LINE.replace(b":9", b':"9"'), r"line 2 is damaged: .*`int`.*`str`.*rows_asked"),
+        (HEAD + LINE.replace(b":9", b":9.0"), r"line 2 is damaged: .*`int`.*`float`.*rows_asked"),
+        (HEAD + LINE.replace(b":9", b":-9"), r"line 2 is damaged: .*>= 0.*rows_asked"),
+        (HEAD + LINE.replace(b"e1", b"\xff") + LINE, "line 2 is damaged: .*utf-8"),
+        (HEAD + LINE.replace(b"0.1,", b""), "line 2 is damaged: 1 scores for 2 tokens"),
+    ],
+)
+def test_a_damaged_line_is_named(path: Path, content: bytes, message: str) -> None:
+    path.write_bytes(content)
+    with pytest.raises(FaithbenchError, match=message) as caught:
+        read_rows(path)
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == content

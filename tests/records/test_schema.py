@@ -12,7 +12,7 @@ from tests.support.records import METRIC, RECORD, SHA
 
 def test_a_record_stays_as_made() -> None:
     record = Record.model_validate(RECORD)
-    assert record.schema_version == SCHEMA == 1 and record.protocol.version == PROTOCOL == 1
+    assert record.schema_version == SCHEMA == 3 and record.protocol.version == PROTOCOL == 1
     with pytest.raises(ValidationError, match="frozen"):
         record.seeds = (1,)
     with pytest.raises(ValidationError, match="frozen"):
