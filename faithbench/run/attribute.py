@@ -10,7 +10,12 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import (
+    FaithbenchError,
+    NoMemoryError,
+    WrongAnswerError,
+    is_out_of_memory,
+)
 from faithbench.core.text import readable
 from faithbench.core.types import Attribution, Batch, Target
 from faithbench.explainers.protocol import Explainer, gaps_of, needs_training
@@ -60,10 +65,13 @@ def naming_failures(name: str, example: Callable[[], str]) -> Iterator[None]:
     """Turn an exception of an explainer into one line: explainer, example and error."""
     try:
         yield
+    except WrongAnswerError as error:
+        raise FaithbenchError(f"explainer {name!r}: {error}") from error
     except (FaithbenchError, torch.OutOfMemoryError):
         raise  # already a sentence, or handled by a smaller batch
     except Exception as error:
-        raise FaithbenchError(
+        kind = NoMemoryError if is_out_of_memory(error) else FaithbenchError
+        raise kind(
             f"explainer {name!r} failed on {example()}: {type(error).__name__}: "
             f"{readable(str(error)) or 'no message'} (--debug shows the traceback)"
         ) from error
@@ -79,6 +87,11 @@ def attribute(session: Session, selected: Selected, batch: Batch) -> list[Attrib
     before, start = session.meter.total, time.perf_counter()
     with naming_failures(selected.name, lambda: _failing_example(session, selected, batch)):
         scores = explain(session, selected.explainer, batch)
+    if not isinstance(scores, torch.Tensor):
+        raise FaithbenchError(
+            f"explainer {selected.name!r} returned a {type(scores).__name__}; it must return a "
+            "tensor with one score per token"
+        )
     session.synchronise()
     elapsed = time.perf_counter() - start
     cost = session.meter.since(before)
@@ -90,6 +103,7 @@ def attribute(session: Session, selected: Selected, batch: Batch) -> list[Attrib
         )
     table = scores.detach().cpu().double().numpy()
     gaps = _gaps(session, selected.explainer, batch, scores)
+    targets = _targets(batch)
     attributions = []
     for row, encoding in enumerate(batch.encodings):
         evidence_scores = table[row, : len(encoding.ids)][encoding.erasable]
@@ -101,7 +115,7 @@ def attribute(session: Session, selected: Selected, batch: Batch) -> list[Attrib
         attributions.append(
             Attribution(
                 encoding=encoding,
-                target=_target(batch, row),
+                target=targets[row],
                 every_score=table[row, : len(encoding.ids)],
                 seconds=(elapsed + cost.shared_seconds) / count,
                 forwards=None if selected.replayed else _part(cost.forwards, count, row),
@@ -127,10 +141,11 @@ def _failing_example(session: Session, selected: Selected, batch: Batch) -> str:
 
 
 def _fails(session: Session, explainer: Explainer, batch: Batch, rows: range) -> bool:
+    targets = _targets(batch)
     part = collate(
         session.model,
         [batch.encodings[row] for row in rows],
-        [_target(batch, row) for row in rows],
+        [targets[row] for row in rows],
         [batch.seeds[row] for row in rows],
         batch.seed,
     )
@@ -141,9 +156,10 @@ def _fails(session: Session, explainer: Explainer, batch: Batch, rows: range) ->
     return False
 
 
-def _target(batch: Batch, row: int) -> Target:
-    target = batch.targets[row].tolist()
-    return target if isinstance(target, int) else (int(target[0]), int(target[1]))
+def _targets(batch: Batch) -> list[Target]:
+    """Return the targets on the host, in one copy."""
+    targets = batch.targets.tolist()
+    return [t if isinstance(t, int) else (int(t[0]), int(t[1])) for t in targets]
 
 
 def _part(total: int, count: int, row: int) -> int:

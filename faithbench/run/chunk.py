@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice, pairwise
 
 import torch
 
+from faithbench.core.text import readable
 from faithbench.core.types import Attribution, Batch, Encoding
 from faithbench.data.kinds.kind import Prediction
 from faithbench.data.windows import fold, parts_of
 from faithbench.metrics.influence import Influence
 from faithbench.metrics.registry import case_metrics, influence_metrics
 from faithbench.models.encoding import collate
+from faithbench.models.model import Model
 from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
 from faithbench.records.rows import ResultRow, row_of
@@ -28,12 +29,18 @@ from faithbench.run.score import Bounds, Scored, score
 
 CHUNK_WORK = 6e11
 """Approximate multiply-adds per chunk: ten seconds of one core."""
+LEAST_CHUNK_WORK = 6e10
+"""Approximate multiply-adds below which a chunk is not cut further: one second of one core."""
+FEWEST_CHUNKS = 16
+"""Number of chunks that a job of some length is cut into at least, so that workers end together."""
 ERASED_ROWS = 30
 """Approximate number of erased inputs that the metrics need per attribution."""
-NAME_WIDTH = 20
-"""Columns of an explainer's name in a line of progress, at most."""
+NAME_WIDTH, ID_WIDTH = 20, 14
+"""Columns of an explainer's name and of an example's id in a line of progress, at most."""
 PERTURBED = 11
-"""Explanations per example that max_sensitivity takes: ten of perturbed inputs, one as it is."""
+"""Explanations per example that max_sensitivity takes, with the one of the input as it is.
+
+That one is the run's own; but this number cuts chunks, and other chunks have other last bits."""
 
 
 Tell = Callable[[str, int], None]
@@ -43,13 +50,14 @@ Tell = Callable[[str, int], None]
 @dataclass(frozen=True)
 class Chunk:
     """Examples that are computed together, the ids that expensive metrics are limited to, the
-    AOPC bounds that are known already, and the approximate multiply-adds of all.
+    AOPC bounds that are known already, and the approximate multiply-adds and rows of all.
     """
 
     encodings: tuple[Encoding, ...]
     probed: frozenset[str]
     bounds: Mapping[str, Bounds]
     work: float
+    rows: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -68,34 +76,47 @@ def cut_chunks(
 ) -> list[Chunk]:
     """Cut examples into chunks of about ten seconds of work, at most `job.chunk` examples.
 
-    A killed run loses at most the chunks it was computing. The rule looks at nothing but the
-    job: the size of the network, the lengths of the texts, and `costs`, the forward equivalents
-    that each cell's explainer takes for an example. It never looks at the clock or at what is
-    done, so that a continued run has the same batches as an uninterrupted one, and the same
-    bits. Examples of similar length share chunks, which keeps padding small.
+    A job of less than FEWEST_CHUNKS such chunks is cut into smaller ones, down to a second. A
+    killed run loses at most the chunks it was computing. The rule looks at nothing but the job: the
+    size of the network, the lengths of the texts, and `costs`, the forward equivalents that each
+    cell's explainer takes for an example. It never looks at the clock, at the number of workers
+    or at what is done, so that a continued run has the same batches as an uninterrupted one, and
+    the same bits. Examples of similar length share chunks, which keeps padding small.
     """
     probed = probed_ids(job, encodings)
-    # One multiply-add per weight and token; embeddings are looked up, not multiplied.
-    network = job.model.network
-    table = sum(p.numel() for p in network.get_input_embeddings().parameters())
-    weights = sum(parameter.numel() for parameter in network.base_model.parameters()) - table
+    weights = weights_per_token(job.model)
     seeds = [len(cell.seeds) for cell in job.cells]
     usual = sum(n * (cost + ERASED_ROWS) for n, cost in zip(seeds, costs, strict=True))
     more = sum(costs) * PERTURBED
     cuts: list[list[Encoding]] = []
     works: list[float] = []
+    rows: list[float] = []
     room = 0.0
-    for encoding in sorted(encodings, key=lambda e: (len(e.ids), e.example.id)):
-        rows = usual + (more if encoding.example.id in probed else 0)
-        work = rows * len(encoding.ids) * weights
+    ordered = sorted(encodings, key=lambda e: (len(e.ids), e.example.id))
+    taken = [usual + (more if e.example.id in probed else 0) for e in ordered]
+    each = [n * len(e.ids) * weights for n, e in zip(taken, ordered, strict=True)]
+    most = min(CHUNK_WORK, max(LEAST_CHUNK_WORK, sum(each) / FEWEST_CHUNKS))
+    for encoding, work, n in zip(ordered, each, taken, strict=True):
         if not cuts or work > room or len(cuts[-1]) == job.chunk:
             cuts.append([])
             works.append(0.0)
-            room = CHUNK_WORK
+            rows.append(0.0)
+            room = most
         cuts[-1].append(encoding)
         works[-1] += work
+        rows[-1] += n
         room -= work
-    return [Chunk(tuple(cut), probed, bounds, w) for cut, w in zip(cuts, works, strict=True)]
+    return [
+        Chunk(tuple(cut), probed, bounds, work, n)
+        for cut, work, n in zip(cuts, works, rows, strict=True)
+    ]
+
+
+def weights_per_token(model: Model) -> int:
+    """Return the multiply-adds of a token: one per weight, as embeddings are only looked up."""
+    network = model.network
+    table = sum(p.numel() for p in network.get_input_embeddings().parameters())
+    return sum(parameter.numel() for parameter in network.base_model.parameters()) - table
 
 
 def compute_chunk(session: Session, job: Job, chunk: Chunk, tell: Tell) -> ChunkRows:
@@ -125,10 +146,18 @@ def compute_chunk(session: Session, job: Job, chunk: Chunk, tell: Tell) -> Chunk
         _Scored(group, _with_influence(job, group, influences, list(islice(every, len(encodings)))))
         for group in explained
     ]
+    once_of_cells = sensitivity(
+        job,
+        [group.attributions for group in explained if group.seed == job.seed],
+        encodings,
+        predicted,
+        chunk.probed,
+        lambda cell, texts: tell(
+            f"perturbing {name_of(cell)} on {ids_of(encodings, texts)}", texts[0]
+        ),
+    )
     rows = []
-    for cell in job.cells:
-        perturbing = partial(tell, f"perturbing {name_of(cell)}")
-        once = sensitivity(job, cell, encodings, predicted, chunk.probed, perturbing)
+    for cell, once in zip(job.cells, once_of_cells, strict=True):
         of_cell = [group for group in groups if group.explained.cell is cell]
         rows.append(tuple(_rows(job, predicted, of_cell, without, once)))
     known = {key: pair for key, pair in zip(keys, bounds, strict=True) if pair is not None}
@@ -155,8 +184,13 @@ class _Scored:
 
 def name_of(cell: Cell) -> str:
     """Return the name of a cell's explainer, cut so that a line of progress fits 80 columns."""
-    label = cell.selected.label
-    return label if len(label) <= NAME_WIDTH else f"{label[: NAME_WIDTH - 3]}..."
+    return readable(cell.selected.label, NAME_WIDTH)
+
+
+def ids_of(encodings: Sequence[Encoding], indices: Sequence[int]) -> str:
+    """Return the first of these examples, and how many more there are, for a line of progress."""
+    more = f" and {len(indices) - 1} more" if len(indices) > 1 else ""
+    return f"{readable(encodings[indices[0]].example.id, ID_WIDTH)}{more}"
 
 
 def _explain(
@@ -182,7 +216,8 @@ def _explain(
         try:
             attributions = []
             for group in groups:
-                tell(f"explaining {name_of(group.cell)}", part.start)
+                shown = ids_of(encodings, range(part.start, part.start + len(texts)))
+                tell(f"explaining {name_of(group.cell)} on {shown}", part.start)
                 by_window = attribute(session, group.cell.selected, batches[group.seed])
                 attributions.append(fold(texts, by_window))
         except torch.OutOfMemoryError:
@@ -267,7 +302,7 @@ def _bounds(
 ) -> tuple[list[str], list[Bounds | None]]:
     """Return the key and the AOPC bounds of each input; None if no metric asks for bounds.
 
-    They depend on model and input alone, so they serve all explainers.
+    They depend on model and input alone, so they serve all explainers, and later runs.
     """
     examples = list(zip(chunk.encodings, predicted, strict=True))
     keys = [bounds_key(job.model, *example, job.operator) for example in examples]
@@ -277,8 +312,9 @@ def _bounds(
     for number, (key, example) in enumerate(zip(keys, examples, strict=True)):
         known = chunk.bounds.get(key)
         if known is None:
-            tell("searching bounds", number)
-            known = aopc_bounds(session.engine, *example, job.operator)
+            tell(f"searching bounds of {ids_of(chunk.encodings, [number])}", number)
+            with session.engine.apart():
+                known = aopc_bounds(session.engine, *example, job.operator)
         bounds.append(known)
     return keys, bounds
 
@@ -308,5 +344,6 @@ def _rows(
             distinct_rows=sum(result.distinct_rows for result in scored),
             right_without_rationale=without[index],
             curves=[result.curve for result in scored],
+            answer=job.model.kind.answer(encoding, prediction.target),
         )
         yield row, attributions[0].seconds

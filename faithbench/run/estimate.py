@@ -1,9 +1,20 @@
-"""How long a run will still take, from the work that it has done so far."""
+"""How long a run will take, from the work that it is, and from what it has done so far."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from faithbench.core.parallel import default_processes
+from faithbench.metrics.cost import wants_timing
+from faithbench.run.backends import WORTH_FORKING, Backend
+
+if TYPE_CHECKING:
+    from faithbench.core.types import Encoding
+    from faithbench.run.chunk import Chunk
+    from faithbench.run.job import Job
 
 
 @dataclass
@@ -29,6 +40,30 @@ class Estimate:
         if self.end is None or self.done >= self.total:
             return ""
         return f", {in_words(self.end - time.monotonic())} left"
+
+
+def work_alone(job: Job, encodings: Sequence[Encoding], costs: Sequence[float]) -> float:
+    """Return the multiply-adds of timing each explainer by itself, after the rows, if wanted."""
+    from faithbench.run.chunk import weights_per_token
+    from faithbench.run.job import sample_by_length
+
+    if not wants_timing(job.metrics):
+        return 0.0
+    tokens = sum(len(encoding.ids) for encoding in sample_by_length(encodings))
+    return 2 * sum(costs) * tokens * weights_per_token(job.model)
+
+
+def expected(
+    backend: Backend, chunks: Sequence[Chunk], alone: float, rate: float
+) -> tuple[float, int]:
+    """Return the seconds and the number of processes that chunks take.
+
+    `alone` is work that one process does afterwards; `rate` is multiply-adds per second of one.
+    """
+    work = sum(chunk.work for chunk in chunks)
+    asked = getattr(backend, "jobs", 1) or default_processes()  # 0 stands for all
+    workers = min(asked, len(chunks)) if work >= WORTH_FORKING else 1
+    return (work / workers + alone) / rate, workers
 
 
 def in_words(seconds: float) -> str:

@@ -19,14 +19,15 @@ from faithbench.metrics.cost import wants_timing
 from faithbench.metrics.explained import ExplainedTexts, FindNeighbours
 from faithbench.metrics.registry import TextMetric, text_metrics
 from faithbench.metrics.word_scores import words_of
+from faithbench.models.devices import allows_tf32
 from faithbench.models.session import Session
 from faithbench.records.provenance import environment, source_state
 from faithbench.records.record import write
 from faithbench.records.rows import ResultRow, add_values
-from faithbench.records.rows_file import times_path
 from faithbench.records.rows_writer import RowsFile
 from faithbench.records.schema import (
     PROTOCOL,
+    SCHEMA,
     ExplainerFacts,
     ModelFacts,
     ProtocolFacts,
@@ -43,7 +44,7 @@ from faithbench.records.summary import (
     metric_facts,
     tpr_drop_of,
 )
-from faithbench.run.job import Cell, partial_path, sample_by_length
+from faithbench.run.job import Cell, sample_by_length
 from faithbench.run.measures.speed import measure_alone
 from faithbench.run.neighbours import Nearest
 
@@ -86,11 +87,9 @@ def finish(
     encodings: Sequence[Encoding],
     encoder: str | None,
 ) -> Outcome:
-    """Move the rows into place in the examples' order, and write the record last."""
-    digest = file.finish(measured.rows)
-    partial, final = partial_path(cell), cell.folder / f"{cell.stem}.rows.jsonl"
-    times_path(partial).replace(times_path(final))
-    partial.replace(final)
+    """Write the rows in the examples' order, then the record; unfinished rows are removed last."""
+    final = cell.folder / f"{cell.stem}.rows.jsonl"
+    digest = file.finish(measured.rows, final)
     record = make_record(
         cell=cell,
         rows=measured.rows,
@@ -104,6 +103,7 @@ def finish(
     )
     path = cell.folder / f"{cell.stem}.json"
     write(record, path)
+    file.discard()
     return Outcome(cell.selected, record, path, measured.rows)
 
 
@@ -115,10 +115,12 @@ def _timing(
     total: float,
 ) -> TimingFacts:
     """Measure the explainer alone on a sample, if its speed is wanted and it is at hand."""
+    budget = None if session.model.device.type == "cpu" else session.engine.budget
     if cell.selected.replayed:
-        return TimingFacts(seconds_total=replayed_seconds(cell.selected.explainer))
+        seconds = replayed_seconds(cell.selected.explainer)
+        return TimingFacts(seconds_total=seconds, token_budget=budget)
     if not wants_timing(cell.job.metrics):
-        return TimingFacts(seconds_total=total)
+        return TimingFacts(seconds_total=total, token_budget=budget)
     targets = {row.id: row.target for row in rows}
     sample = sample_by_length(encodings)
     speed = measure_alone(
@@ -134,6 +136,7 @@ def _timing(
         seconds_ci95=speed.interval,
         peak_memory_bytes=speed.peak_bytes,
         seconds_total=total,
+        token_budget=budget,
     )
 
 
@@ -161,7 +164,7 @@ def make_record(
     job, selected = cell.job, cell.selected
     data, model, n = job.data, job.model, len(rows)
     return Record(
-        schema=1,
+        schema=SCHEMA,
         task=TaskFacts(
             name=data.task.name,
             version=data.task.version,
@@ -178,6 +181,7 @@ def make_record(
         model=ModelFacts(
             name=model.public_name,
             revision=model.revision,
+            sha256=model.sha256,
             weights_sha256=model.weights_sha256,
             dtype=job.conditions.dtype,
             accuracy=accuracy_of(rows),
@@ -193,6 +197,7 @@ def make_record(
             settings=dict(selected.settings),
             assets=cell.assets,
             largest_gap=largest_gap_of(rows),
+            revision=selected.revision,
         ),
         seeds=cell.seeds,
         protocol=ProtocolFacts(
@@ -210,7 +215,7 @@ def make_record(
         rows=RowsFacts(file=rows_file[0], sha256=rows_file[1]),
         cost=cost_facts(rows),
         timing=timing,
-        environment=environment(str(model.device), threads),
+        environment=environment(str(model.device), threads, allows_tf32(model.device)),
         source=source_state(Path(faithbench.__file__).parents[1]),
     )
 

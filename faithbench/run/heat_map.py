@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
@@ -23,6 +24,16 @@ def heat_map(encoding: Encoding, scores: Floats) -> Text:
     text = Text(without_controls(whole, keep="\t\n"))
     for start, end, strength in spans:
         text.stylize(_shade(strength), start, end)
+    return text
+
+
+def words_heat_map(words: Sequence[tuple[str, float]]) -> Text:
+    """Colour words by their scores, as `heat_map` does, where the text itself is not at hand."""
+    strongest = max((abs(score) for _, score in words), default=0.0) or 1.0
+    text = Text()
+    for word, score in words:
+        text.append(" " if text else "")
+        text.append(without_controls(word), _shade(score / strongest))
     return text
 
 

@@ -37,7 +37,8 @@ class Job:
 
     Explainers that draw at random run under `seeds` seeds, from `seed` on. `chunk` is the
     maximum number of examples that are computed together. `encoder` names the sentence encoder
-    for semantic neighbours, if not the one that comes with faithbench.
+    for semantic neighbours, if not the one that comes with faithbench. `company` are the labels of
+    the explainers of a killed run that this one continues, where some are finished already.
     """
 
     data: Dataset
@@ -53,6 +54,7 @@ class Job:
     budget: int = 2048
     precision: PrecisionFacts | None = None
     long: Long = "truncate"
+    company: tuple[str, ...] = ()
 
     @cached_property
     def conditions(self) -> Conditions:
@@ -66,7 +68,7 @@ class Job:
             data_sha256=data.sha256,
             split=data.split,
             ids=digest_of_ids(example.id for example in data.examples),
-            weights_sha256=model.weights_sha256,
+            model_sha256=model.sha256,
             dtype=str(model.dtype).removeprefix("torch."),
             protocol=PROTOCOL,
             operator=self.operator,
@@ -102,6 +104,7 @@ class Cell:
             seeds=self.seeds,
             metrics={metric.name: metric.version for metric in job.metrics},
             encoder=job.encoder,
+            revision=self.selected.revision,
         ).digest
 
     @cached_property
@@ -110,7 +113,7 @@ class Cell:
         job = self.job
         return run_key(
             self.identity,
-            labels=[selected.label for selected in job.explainers],
+            labels=job.company or [selected.label for selected in job.explainers],
             chunk=job.chunk,
             budget=job.budget,
             device=str(job.model.device),
@@ -131,7 +134,7 @@ class Cell:
     def folder(self) -> Path:
         """Return where the cell's files go: one folder per task, source and model."""
         data, model = self.job.data, self.job.model
-        name = model_folder_name(model.public_name, model.weights_sha256)
+        name = model_folder_name(model.public_name, model.sha256)
         return self.job.results / folder_name(data.task.name, data.source) / name
 
     @property
@@ -140,8 +143,8 @@ class Cell:
         return stem_of(self.selected.label, self.identity)
 
 
-CUTTING = 2
-"""Version of the rule that cuts examples into chunks."""
+CUTTING = 3
+"""Version of the rule that cuts examples into chunks, and of the lines of unfinished rows."""
 
 
 def partial_path(cell: Cell) -> Path:

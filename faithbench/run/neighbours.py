@@ -20,8 +20,8 @@ from faithbench.metrics.neighbours import (
     lexical_neighbours,
     semantic_neighbours,
 )
+from faithbench.models.files.weights import BASE_NAME
 from faithbench.models.sentence_encoder import embed, encoder_sha256
-from faithbench.models.weights import BASE_NAME
 
 
 @dataclass

@@ -96,7 +96,8 @@ def model_for(task: Task, data: Dataset, asked: str | None) -> tuple[str, str | 
     ref = task.models.get(data.source)
     if ref is None:
         raise FaithbenchError(
-            f"task {task.name} names no model for {data.source} data; give one with --model"
+            f"task {task.name} names no model for {data.source} data; give one with --model, or "
+            f"train one with `faithbench train --task {task.name}`"
         )
     return ref.name, ref.revision
 

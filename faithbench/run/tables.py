@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from faithbench.core.shown import Shown
+from faithbench.core.text import wrap_name
 from faithbench.data.kinds import KINDS
 from faithbench.metrics.cost import COSTS, Cost
 from faithbench.metrics.registry import title_of
@@ -28,13 +29,15 @@ class ResultsTable(Shown):
     def __rich__(self) -> Group:
         """Return the tables that `faithbench run` prints, and what their numbers are."""
         note = Text.from_markup(caption(self.records[0][1]), style="dim")
+        note.append(untimed(self.records))
         return Group(*results_tables(self.records), note)
 
     def _repr_html_(self) -> str:
         """Return one table with all explainers next to each other."""
         head = "".join(f"<th>{escape_html(label)}</th>" for label, _ in self.records)
         lines = "".join(map(_html_line, _lines(self.records, _best_means(self.records))))
-        note = escape_html(Text.from_markup(caption(self.records[0][1])).plain)
+        plain = Text.from_markup(caption(self.records[0][1])).plain
+        note = escape_html(plain + untimed(self.records))
         return (
             f"<table><caption>{escape_html(_title(self.records[0][1]))}</caption>"
             f"<thead><tr><th></th>{head}</tr></thead><tbody>{lines}</tbody></table>"
@@ -42,6 +45,7 @@ class ResultsTable(Shown):
         )
 
 
+_COLUMN = 14
 _ACROSS = 4  # explainers whose cells of "0.123 ±.045" fit 80 columns
 
 
@@ -67,7 +71,8 @@ def _results_table(
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("", no_wrap=True)
     for label, _ in records:
-        table.add_column(Text(label), justify="right", overflow="fold", max_width=14)
+        name = Text(wrap_name(label, _COLUMN))
+        table.add_column(name, justify="right", overflow="fold", max_width=_COLUMN)
     for line in _lines(records, best):
         table.add_row(*line)
     return table
@@ -118,6 +123,16 @@ def caption(record: Record) -> str:
     parts = [f"model {escape(record.model.name)}{_accuracy(record)}", *_model_notes(record)]
     parts += ["± is half the 95% interval", "speed is per example, the explainer alone"]
     return "; ".join(parts)
+
+
+def untimed(records: Sequence[tuple[str, Record]]) -> str:
+    """Return why the seconds of some records are "-", as words to append; empty if none are."""
+    names = [label for label, record in records if record.timing.seconds_median is None]
+    if not names:
+        return ""
+    if len(names) == len(records):
+        return "; seconds were not asked for (--metrics speed)"
+    return f"; no seconds of {', '.join(names)}: these scores were not computed by the run"
 
 
 def _accuracy(record: Record) -> str:

@@ -13,8 +13,8 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import load_dataset
 from faithbench.explainers.selection import find_explainers
-from faithbench.metrics.faithfulness import kendall
 from faithbench.metrics.influence import Influence, on_state_values
+from faithbench.metrics.rank_correlation import kendall
 from faithbench.metrics.registry import find_metrics
 from faithbench.models.encoding import encode
 from faithbench.models.predictions import predictions
@@ -25,6 +25,8 @@ from faithbench.run.loop import run
 from faithbench.run.measures.influence import measure_influence
 from tests.support.builders import make_task, put
 from tests.support.explainers import USUAL
+from tests.support.jobs import content
+from tests.support.training import label_splits
 
 TEXTS = ["good film", "the plot is dull and bad", "a very great film , and not dull", "not bad"]
 
@@ -197,3 +199,18 @@ def test_influence_of_a_text_in_windows_is_refused(job: Job) -> None:
     long = replace(job.data, examples=(replace(job.data.examples[0], text="good film " * 60),))
     with pytest.raises(FaithbenchError, match="choose --long truncate"):
         run(replace(windows, data=long), quiet)
+
+
+def test_bounds_that_are_known_change_no_bit(job: Job, tmp_path: Path, tiny_model: Any) -> None:
+    """Rows of a search must not decide which others share a pass: the last bits would move."""
+    data = replace(job.data, examples=label_splits().test.examples[:6])
+    model = tiny_model("bert", dtype=torch.float32)
+    job = replace(job, data=data, model=model, metrics=find_metrics("aopc,naopc"), chunk=2)
+    run(job, quiet)
+    assert list(job.results.glob("bounds-*.jsonl"))
+    again = replace(job, results=tmp_path / "again")
+    again.results.mkdir()
+    for path in job.results.glob("bounds-*.jsonl"):
+        (again.results / path.name).write_bytes(path.read_bytes())
+    run(again, quiet)
+    assert content(again.results) == content(job.results)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from faithbench.run import estimate
-from faithbench.run.estimate import Estimate, in_words
+from faithbench.run.backends.processes import Processes
+from faithbench.run.backends.serial import Serial
+from faithbench.run.chunk import Chunk
+from faithbench.run.estimate import Estimate, expected, in_words
 
 
 @pytest.fixture
@@ -43,3 +46,13 @@ def test_the_rest_goes_as_fast_as_what_is_done(clock: list[float]) -> None:
 )
 def test_a_duration_is_as_rough_as_it_is_known(seconds: float, words: str) -> None:
     assert in_words(seconds) == words
+
+
+def test_chunks_are_divided_among_processes_and_timing_is_not() -> None:
+    chunks = [Chunk((), frozenset(), {}, work=2e11)] * 3
+    assert expected(Serial(), chunks, 4e10, rate=1e10) == (64.0, 1)
+    assert expected(Processes(2), chunks, 4e10, rate=1e10) == (34.0, 2)
+    assert expected(Processes(8), chunks, 0.0, rate=1e10) == (20.0, 3), "one for each chunk"
+    assert expected(Processes(8), chunks[:1], 0.0, rate=1e11) == (2.0, 1)
+    small = [Chunk((), frozenset(), {}, work=1e10)] * 3
+    assert expected(Processes(2), small, 0.0, rate=1e10) == (3.0, 1), "not worth a fork"

@@ -10,7 +10,7 @@ import pytest
 
 from faithbench.metrics.registry import find_metrics
 from faithbench.models.encoding import encode
-from faithbench.run.chunk import CHUNK_WORK, cut_chunks
+from faithbench.run.chunk import CHUNK_WORK, FEWEST_CHUNKS, LEAST_CHUNK_WORK, cut_chunks
 from faithbench.run.job import Job, partial_path, probed_ids, sample_by_length
 from tests.support.jobs import make_job
 
@@ -49,6 +49,14 @@ def test_unfinished_rows_have_a_name_of_their_own(job: Job) -> None:
     assert partial_path(second) != path
 
 
+def test_rows_of_a_changed_model_are_not_continued(job: Job) -> None:
+    """The same weights under another configuration are another network."""
+    changed = replace(job, model=replace(job.model, sha256="other"))
+    assert changed.model.weights_sha256 == job.model.weights_sha256
+    for was, now in zip(job.cells, changed.cells, strict=True):
+        assert partial_path(was) != partial_path(now) and was.key != now.key
+
+
 def test_cheap_jobs_are_cut_by_number_alone(job: Job) -> None:
     chunks = cut_chunks(job, encoded(job), [1.0, 3.0, 6.0], {})
     assert [len(chunk.encodings) for chunk in chunks] == [4, 4, 4, 1]
@@ -64,6 +72,7 @@ def test_costly_jobs_are_cut_by_work(job: Job) -> None:
     shortest = min(len(e.ids) for e in encodings)
     # So costly that two of the shortest texts are too much for one chunk.
     cost = CHUNK_WORK / weights / shortest
+    assert sum(len(e.ids) for e in encodings) * cost * weights > FEWEST_CHUNKS * CHUNK_WORK
     chunks = cut_chunks(job, encodings, [cost, 0.0, 0.0], {})
     assert [len(chunk.encodings) for chunk in chunks] == [1] * 13
     halves = cut_chunks(job, encodings, [cost / 2.5, 0.0, 0.0], {})
@@ -71,3 +80,15 @@ def test_costly_jobs_are_cut_by_work(job: Job) -> None:
     again = cut_chunks(job, list(reversed(encodings)), [cost / 2.5, 0.0, 0.0], {})
     ids = [[e.example.id for e in chunk.encodings] for chunk in halves]
     assert ids == [[e.example.id for e in chunk.encodings] for chunk in again]
+
+
+def test_a_job_of_some_seconds_has_chunks_for_many_workers(job: Job) -> None:
+    short = [e for e in encoded(job) if len(e.ids) < 20] * 20
+    network = job.model.network
+    weights = sum(p.numel() for p in network.base_model.parameters())
+    weights -= network.get_input_embeddings().weight.numel()
+    for seconds, fewest, most in ((4, 4, 8), (32, FEWEST_CHUNKS, 32), (320, 32, 60)):
+        tokens = sum(len(e.ids) for e in short)
+        cost = seconds * LEAST_CHUNK_WORK / tokens / weights
+        chunks = cut_chunks(replace(job, chunk=1000), short, [cost, 0.0, 0.0], {})
+        assert fewest <= len(chunks) <= most, seconds

@@ -10,7 +10,7 @@ import pytest
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import load_dataset
-from faithbench.models.weights import BASE_NAME
+from faithbench.models.files.weights import BASE_NAME
 from faithbench.run import neighbours as nearest
 from faithbench.run.neighbours import Nearest
 from tests.support.builders import make_task, put

@@ -22,7 +22,7 @@ def make_record(
     facts = {"version": 1, "family": "faithfulness", "n": 1821, "skipped": 0}
     spread = None if aopc is None else (aopc - 0.1, aopc + 0.14)
     given: dict[str, Any] = {
-        "schema": 1,
+        "schema": 3,
         "task": {
             "name": "sst2",
             "version": 1,

@@ -1,17 +1,21 @@
-"""Chunks spread over processes of this machine, each with a session and one thread of its own.
+"""Chunks spread over processes of this machine, each with one thread.
 
-Workers are forked, so that model, data and explainers are shared memory and a worker starts at
-once, as torch's own data loaders do. Whole chunks go to workers, not explainers: what the
-explainers of a chunk share stays shared.
+Workers are forked from the warm parent, so that model, packed weights, data and explainers are
+shared memory and a worker starts at once, as torch's own data loaders do. Whole chunks go to
+workers, not explainers: what the explainers of a chunk share stays shared. A worker that dies or
+falls silent is replaced, and its chunk is done again.
 """
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
+import os
 import pickle
 import signal
+import sys
+import time
 import traceback
-from collections import deque
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,51 +24,59 @@ from multiprocessing.process import BaseProcess
 
 import torch
 
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError, is_out_of_memory
+from faithbench.core.parallel import default_processes
 from faithbench.models.session import Session
+from faithbench.run.backends.attempts import Attempts
+from faithbench.run.backends.waiting import Waiting
 from faithbench.run.chunk import Chunk, ChunkRows, Tell, compute_chunk
 from faithbench.run.job import Job
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Compute chunks in `workers` processes."""
+    """Compute chunks in `jobs` processes; 0 stands for one per core.
 
-    workers: int
-    threads: int | None = 1
+    A worker that has told nothing for `timeout` seconds is replaced. Work of less than
+    `least_work` multiply-adds is done in this process.
+    """
+
+    jobs: int = 0
+    timeout: float = 1800.0
+    least_work: float = 0.0
+
+    @property
+    def threads(self) -> int | None:
+        """Return the number of torch threads in each process."""
+        return 1
 
     def compute(
         self, session: Session, job: Job, chunks: Sequence[Chunk], tell: Tell
     ) -> Generator[ChunkRows, None, None]:
         """Yield the rows of each chunk, in the order of the chunks, as soon as they are there."""
+        count = min(self.jobs or default_processes(), len(chunks))
+        if self.least_work and (count < 2 or sum(c.work for c in chunks) < self.least_work):
+            for chunk in chunks:
+                yield compute_chunk(session, job, chunk, tell)
+            return
         _check_possible(session)
-        waiting = deque(range(len(chunks)))
+        pool = _Pool(session, job, chunks, count, self.timeout)
         done: dict[int, ChunkRows] = {}
         following = 0
-        workers = [_start(session, job, chunks) for _ in range(min(self.workers, len(chunks)))]
         try:
-            for _, connection in workers:
-                connection.send(waiting.popleft())
+            for _ in range(count):
+                pool.start_worker()
             while following < len(chunks):
-                for ready in wait([connection for _, connection in workers]):
-                    connection = next(line for _, line in workers if line is ready)
-                    index, answer = _receive(connection)
+                for index, answer in pool.receive():
                     if isinstance(answer, _Step):
                         tell(answer.what, answer.done)
-                        continue
-                    done[index] = answer
-                    if waiting:
-                        connection.send(waiting.popleft())
+                    else:
+                        done[index] = answer
                 while following in done:
                     yield done.pop(following)
                     following += 1
         finally:
-            # A worker may be in the middle of a chunk whose result is no longer needed.
-            for process, connection in workers:
-                connection.close()
-                process.terminate()
-            for process, _ in workers:
-                process.join()
+            pool.close()
 
 
 @dataclass(frozen=True)
@@ -75,9 +87,115 @@ class _Step:
     done: int
 
 
+@dataclass(frozen=True)
+class _OutOfMemory:
+    """The last words of a worker that had no memory for its chunk."""
+
+
+@dataclass
+class _Worker:
+    """A process, the line to it, the chunk it is at, and when it was last heard of."""
+
+    process: BaseProcess
+    line: Connection
+    index: int
+    heard: float
+
+
+class _Pool:
+    """The workers of a run, the chunks that wait for one, and the attempts at each chunk."""
+
+    def __init__(
+        self, session: Session, job: Job, chunks: Sequence[Chunk], count: int, timeout: float
+    ) -> None:
+        self._session, self._job, self._chunks = session, job, chunks
+        self._timeout = timeout
+        self._waiting = Waiting(chunks, count)
+        self._attempts = Attempts(chunks)
+        self._workers: list[_Worker] = []
+
+    def start_worker(self) -> None:
+        """Fork a worker and give it the next chunk."""
+        context = multiprocessing.get_context("fork")
+        ours, theirs = context.Pipe()
+        # A worker closes the parent's ends, or it would never see that the parent is gone.
+        inherited = [ours, *(worker.line for worker in self._workers)]
+        process = context.Process(
+            target=_work,
+            args=(self._session, self._job, self._chunks, theirs, inherited, os.getpid()),
+            daemon=True,
+        )
+        process.start()
+        theirs.close()
+        worker = _Worker(process, ours, -1, time.monotonic())
+        self._workers.append(worker)
+        self._give(worker)
+
+    def receive(self) -> Generator[tuple[int, ChunkRows | _Step], None, None]:
+        """Wait for workers; yield what they tell and compute, and replace those that are lost."""
+        oldest = min(worker.heard for worker in self._workers)
+        ready = wait(
+            [worker.line for worker in self._workers],
+            max(0.0, oldest + self._timeout - time.monotonic()),
+        )
+        for worker in [one for one in self._workers if one.line in ready]:
+            worker.heard = time.monotonic()
+            try:
+                index, answer = worker.line.recv()
+            except (EOFError, OSError):
+                worker.process.join()
+                self._replace(worker, _manner(worker.process.exitcode))
+                continue
+            if isinstance(answer, _OutOfMemory):
+                self._replace(worker, "ran out of memory")
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                if not isinstance(answer, _Step):
+                    self._give(worker)
+                yield index, answer
+        silent = time.monotonic() - self._timeout
+        for worker in [one for one in self._workers if one.heard <= silent]:
+            self._replace(worker, f"told nothing for {self._timeout:g} s")
+
+    def close(self) -> None:
+        """End all workers; one may be in the middle of a chunk that is no longer needed."""
+        for worker in self._workers:
+            worker.line.close()
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.join()
+
+    def _give(self, worker: _Worker) -> None:
+        """Send the next chunk, if there is one; a worker without is let go."""
+        index = self._waiting.take()
+        if index is None:
+            self._dismiss(worker)
+            return
+        worker.index = index
+        # A worker that died this moment is noticed when it is listened to.
+        try:
+            worker.line.send(worker.index)
+        except OSError:
+            return
+
+    def _replace(self, worker: _Worker, manner: str) -> None:
+        """End a lost worker, put its chunk first in the queue, and start another worker."""
+        self._dismiss(worker)
+        self._attempts.count_lost(worker.index, f"a worker process {manner}", "fewer --jobs")
+        self._waiting.put_back(worker.index)
+        self.start_worker()
+
+    def _dismiss(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        worker.line.close()
+        worker.process.kill()
+        worker.process.join()
+
+
 def _check_possible(session: Session) -> None:
     if "fork" not in multiprocessing.get_all_start_methods():
-        raise FaithbenchError("--jobs needs a system that can fork processes; leave it out here")
+        raise FaithbenchError("--jobs needs a system that can fork processes; use --jobs 1 here")
     if session.model.device.type != "cpu":
         raise FaithbenchError(
             f"--jobs spreads work over CPU cores, and the model is on {session.model.device}; "
@@ -85,54 +203,55 @@ def _check_possible(session: Session) -> None:
         )
 
 
-def _start(session: Session, job: Job, chunks: Sequence[Chunk]) -> tuple[BaseProcess, Connection]:
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(session, job, chunks, theirs), daemon=True)
-    process.start()
-    theirs.close()
-    return process, ours
+def _manner(exit_code: int | None) -> str:
+    if exit_code is not None and exit_code < 0:
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    return f"ended with code {exit_code}"
 
 
-def _receive(connection: Connection) -> tuple[int, ChunkRows | _Step]:
-    try:
-        index, answer = connection.recv()
-    except (EOFError, OSError) as error:
-        raise FaithbenchError(
-            "a worker process ended before its chunk was done, perhaps for lack of memory; "
-            "run again with fewer --jobs"
-        ) from error
-    if isinstance(answer, BaseException):
-        raise answer
-    return index, answer
-
-
-def _work(session: Session, job: Job, chunks: Sequence[Chunk], line: Connection) -> None:
-    """Compute the chunks whose numbers arrive, until the other end of the line is closed.
-
-    A killed parent closes its end too. Forked later, a worker holds the parent's ends of the
-    lines of earlier ones; the last one notices first, and the others follow.
-    """
+def _work(
+    session: Session,
+    job: Job,
+    chunks: Sequence[Chunk],
+    line: Connection,
+    inherited: Sequence[Connection],
+    parent: int,
+) -> None:
+    """Compute the chunks whose numbers arrive, until the other end of the line is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends us
+    _die_with(parent)
+    for connection in inherited:
+        connection.close()
     torch.set_num_threads(1)
-    worker_session = Session(session.model, job.budget)
     try:
         while True:
             index = line.recv()
             tell = partial(_send_step, line, index)
-            line.send((index, _answer(worker_session, job, chunks[index], tell)))
+            line.send((index, _answer(session, job, chunks[index], tell)))
     except (EOFError, OSError):
         return
+
+
+def _die_with(parent: int) -> None:
+    """Let the system end this worker with its parent, whose locks on rows files it shares."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1 is PR_SET_PDEATHSIG
+    if os.getppid() != parent:  # it died before the system was asked
+        os._exit(1)
 
 
 def _send_step(line: Connection, index: int, what: str, done: int) -> None:
     line.send((index, _Step(what, done)))
 
 
-def _answer(session: Session, job: Job, chunk: Chunk, tell: Tell) -> ChunkRows | Exception:
+def _answer(
+    session: Session, job: Job, chunk: Chunk, tell: Tell
+) -> ChunkRows | Exception | _OutOfMemory:
     try:
         return compute_chunk(session, job, chunk, tell)
     except Exception as error:  # raised again by the parent
+        if is_out_of_memory(error):
+            return _OutOfMemory()
         error.add_note(traceback.format_exc())
         try:
             pickle.loads(pickle.dumps(error))

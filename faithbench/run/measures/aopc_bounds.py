@@ -10,9 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from faithbench.core.erasure import Operator, top_count
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import reason
+from faithbench.core.seals import seal, unseal
 from faithbench.core.types import Bools, Encoding, Floats, Ints
 from faithbench.data.kinds.kind import Prediction
 from faithbench.data.windows import erased_rows
@@ -113,16 +117,16 @@ class _Search:
 
 
 def read_bounds(folder: Path, model: Model) -> dict[str, tuple[float, float]]:
-    """Return the bounds kept next to results; a torn last line of a killed run is skipped."""
+    """Return the bounds kept next to results; a line that is torn or damaged is skipped."""
     path = _bounds_path(folder, model)
     known: dict[str, tuple[float, float]] = {}
     if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in unseal(path.read_bytes()).lines:
             try:
-                key, low, high = json.loads(line)
-            except ValueError:
-                continue
-            known[key] = (float(low), float(high))
+                key, low, high = msgspec.json.decode(line, type=tuple[str, float, float])
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue  # whole, and yet not ours: the search is done again
+            known[key] = (low, high)
     return known
 
 
@@ -131,21 +135,33 @@ def append_bounds(folder: Path, model: Model, bounds: Mapping[str, tuple[float, 
     if not bounds:
         return
     path = _bounds_path(folder, model)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    torn = path.exists() and not path.read_bytes().endswith(b"\n")
-    lines = "".join(json.dumps([key, *pair]) + "\n" for key, pair in bounds.items())
-    with path.open("a", encoding="utf-8") as file:
-        file.write(("\n" if torn else "") + lines)
+    lines = b"".join(
+        seal(json.dumps([key, *pair]).encode() + b"\n") for key, pair in bounds.items()
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = path.read_bytes() if path.exists() else b""
+        good = unseal(data).good
+        end = b"\n" if unseal(data[good:] + b"\n").lines else b""  # a line that lacks no more
+        with path.open("ab") as file:
+            if not end:
+                file.truncate(good)  # without the half line of a run that was killed
+            file.write(end + lines)
+    except OSError as error:
+        raise FaithbenchError(
+            f"cannot keep bounds at {path}: {reason(error)}; "
+            "fix that or choose another folder with --results"
+        ) from error
 
 
 def _bounds_path(folder: Path, model: Model) -> Path:
-    return folder / f"bounds-{model.weights_sha256[:12]}.jsonl"
+    return folder / f"bounds-{model.sha256[:12]}.jsonl"
 
 
 def bounds_key(model: Model, encoding: Encoding, prediction: Prediction, operator: Operator) -> str:
     """Digest all that the bounds of an input depend on."""
     facts = [
-        VERSION, model.weights_sha256, str(model.dtype), encoding.ids.tolist(),
+        VERSION, model.sha256, str(model.dtype), encoding.ids.tolist(),
         encoding.types.tolist(), np.flatnonzero(encoding.erasable).tolist(),
         prediction.target, operator,
     ]  # fmt: skip

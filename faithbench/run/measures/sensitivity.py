@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,13 +31,35 @@ if TYPE_CHECKING:
 
 
 TOKENS = 2048
-"""Padded tokens explained together, unless the batch itself has more."""
+"""Padded tokens of perturbed copies explained together, unless one text has more."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An explainer to perturb the inputs of, and its scores of them as they are, if known."""
+
+    name: str
+    explainer: Explainer
+    scores: torch.Tensor | None = None
 
 
 def max_sensitivity(
     model: Model, explainer: Explainer, batch: Batch, radius: float = 0.02, samples: int = 10
 ) -> list[float | None]:
-    """Return each example's largest relative change of the scores under random perturbations.
+    """Return each example's largest relative change of one explainer's scores."""
+    asked = Asked(type(explainer).__name__, explainer)
+    (values,) = max_sensitivities(model, [asked], batch, radius, samples)
+    return values
+
+
+def max_sensitivities(
+    model: Model,
+    explainers: Sequence[Asked],
+    batch: Batch,
+    radius: float = 0.02,
+    samples: int = 10,
+) -> list[list[float | None]]:
+    """Return per explainer each example's largest relative change under random perturbations.
 
     Yeh et al. 2019, Definition 1, as captum's `sensitivity_max` estimates it: the largest of
     `samples` values of |scores - perturbed scores| / |scores|, Euclidean norms over the tokens
@@ -47,32 +69,47 @@ def max_sensitivity(
     that does not look at the network has exactly 0. None where all scores are 0. An explainer
     that tokenises the text by itself is not reached; the model's meter is not charged.
     """
-    from captum.metrics import sensitivity_max
-
     if samples < 1 or not 0 <= radius < math.inf:
         raise FaithbenchError(
             f"max_sensitivity: asked for {samples} samples of radius {radius}; "
             "give at least 1, and a radius of 0 or more"
         )
     grown, ids = perturbed_words(model, batch, radius, samples)
-    asked = _Asked(Session(grown), ids, explainer, batch)
-    changes = sensitivity_max(
-        asked.scores,
-        batch.ids,
-        perturb_func=asked.perturb,
-        n_perturb_samples=samples,
-        max_examples_per_batch=len(batch.ids) * min(max(1, TOKENS // batch.ids.numel()), samples),
-    )
-    values = [
-        float(value) if scored else None
-        for value, scored in zip(changes, asked.scored or (), strict=True)
+    largest: list[list[float]] = [[0.0] * len(batch.ids) for _ in explainers]
+    with Session(grown) as session:
+        known = [
+            _erasable_scores(session, asked.explainer, batch)
+            if asked.scores is None
+            else _masked(asked.scores, batch)
+            for asked in explainers
+        ]
+        session.clear()
+        sizes = [scores.norm(dim=1) for scores in known]
+        for rows, copies in _copies(batch, ids):
+            # Explainers share the passes and rows of a batch of perturbed copies.
+            for asked, clean, size, found in zip(explainers, known, sizes, largest, strict=True):
+                scores = _erasable_scores(session, asked.explainer, copies)
+                moved = scores - clean[rows, : scores.shape[1]]
+                changes = moved.norm(dim=1) / size[rows]
+                for row, change in zip(rows, changes.tolist(), strict=True):
+                    # Written so that NaN is kept: a maximum would lose it.
+                    found[row] = found[row] if change <= found[row] else change
+            session.clear()
+    return [
+        _checked(asked.name, values, size.tolist())
+        for asked, values, size in zip(explainers, largest, sizes, strict=True)
     ]
-    if not all(value is None or math.isfinite(value) for value in values):
+
+
+def _checked(name: str, values: Sequence[float], sizes: Sequence[float]) -> list[float | None]:
+    """Return the values, None where all scores are 0; refuse what is no number."""
+    checked = [v if size != 0 else None for v, size in zip(values, sizes, strict=True)]
+    if not all(value is None or math.isfinite(value) for value in checked):
         raise FaithbenchError(
-            f"max_sensitivity: {type(explainer).__name__} gave a score that is not finite for a "
+            f"max_sensitivity: {name} gave a score that is not finite for a "
             "perturbed input; scores must be numbers"
         )
-    return values
+    return checked
 
 
 def draw_perturbations(seed: int, samples: int, tokens: int, width: int) -> torch.Tensor:
@@ -110,73 +147,71 @@ def perturbed_words(
             new, device=ids.device
         )
         size += samples * len(words)
-    # A deep copy that finds a parameter in its memo takes it as it is: all weights are shared.
-    shared: dict[int, Any] = {id(p): p for p in model.network.parameters()}
-    network = copy.deepcopy(model.network, shared)
-    longer = torch.nn.Parameter(torch.cat(added), requires_grad=False)
-    words_before = _embedding(network).weight
-    for module in network.modules():  # a decoder looks words up once more, in a module of its own
+    longer = torch.cat(added)
+    tokenizer = _speller(model.tokenizer, np.concatenate(originals))
+    # Twins that the model has are grown too: made anew, they would copy every weight.
+    twins = {dtype: _grown(twin, longer.to(dtype)) for dtype, twin in model._twins.items()}
+    network = _grown(model.network, longer)
+    return replace(model, network=network, tokenizer=tokenizer, _twins=twins), ids
+
+
+def _grown(network: PreTrainedModel, table: torch.Tensor) -> PreTrainedModel:
+    """Return the network with another table of words; it shares every other weight."""
+    # A deep copy that finds a parameter in its memo takes it as it is.
+    shared: dict[int, Any] = {id(p): p for p in network.parameters()}
+    grown = copy.deepcopy(network, shared)
+    longer = torch.nn.Parameter(table, requires_grad=False)
+    words_before = _embedding(grown).weight
+    for module in grown.modules():  # a decoder looks words up once more, in a module of its own
         if isinstance(module, torch.nn.Embedding) and module.weight is words_before:
             module.weight = longer
-    tokenizer = _speller(model.tokenizer, np.concatenate(originals))
-    # A new model has no twins yet: those of the old one have the old embeddings.
-    return replace(model, network=network, tokenizer=tokenizer, _twins={}), ids
+    return grown
 
 
-@dataclass
-class _Asked:
-    """What captum asks for: an input's perturbed copies, sample after sample, and their scores."""
-
-    session: Session
-    ids: torch.Tensor
-    explainer: Explainer
-    batch: Batch
-    used: int = 0
-    scored: Sequence[bool] | None = None
-
-    def perturb(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Return the next copies; captum repeats each example as often as it wants some."""
-        first, self.used = self.used, self.used + len(inputs) // len(self.batch.ids)
-        return self.ids[first : self.used].transpose(0, 1).flatten(0, 1)
-
-    def scores(self, inputs: torch.Tensor | tuple[torch.Tensor]) -> tuple[torch.Tensor]:
-        """Return the scores of inputs, those of tokens that may not be erased as 0."""
-        ids = inputs[0] if isinstance(inputs, tuple) else inputs
-        part = _with_ids(self.batch, ids)
-        with torch.enable_grad():  # captum calls without
-            scores_of_all = explain(self.session, self.explainer, part).detach().double()
-        self.session.drop_passes()
-        known = scores_of_all.masked_fill(~part.erasable.to(scores_of_all.device), 0)
-        if self.scored is None:  # captum begins with the input as it is
-            self.scored = (known != 0).any(dim=1).tolist()
-        return (known,)  # a bare tensor would be read as a tuple of its rows
+def _erasable_scores(session: Session, explainer: Explainer, batch: Batch) -> torch.Tensor:
+    return _masked(explain(session, explainer, batch), batch)
 
 
-def _with_ids(batch: Batch, ids: torch.Tensor) -> Batch:
-    """Return a batch of as many copies of each example, side by side, as there are ids for."""
-    each = len(ids) // len(batch.ids)
-    table = ids.cpu().numpy()
-    encodings = [encoding for encoding in batch.encodings for _ in range(each)]
-    copies = [
-        _respelt(encoding, table[row, : len(encoding.ids)])
-        for row, encoding in enumerate(encodings)
-    ]
-    types, attention, erasable, targets = (
-        t.repeat_interleave(each, dim=0)
-        for t in (batch.types, batch.attention, batch.erasable, batch.targets)
-    )
-    seeds = tuple(seed for seed in batch.seeds for _ in range(each))
-    return Batch(
-        encodings=tuple(copies),
-        ids=ids,
-        types=types,
-        attention=attention,
-        erasable=erasable,
-        targets=targets,
-        seeds=seeds,
-        output=batch.output,
-        seed=batch.seed,
-    )
+def _masked(scores: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Return scores in float64, those of tokens that may not be erased as 0."""
+    # On the CPU: some devices have no float64.
+    return scores.detach().cpu().double().masked_fill(~batch.erasable.cpu(), 0)
+
+
+def _copies(batch: Batch, ids: torch.Tensor) -> Iterator[tuple[list[int], Batch]]:
+    """Yield the perturbed copies of all examples in batches, with the example of each row.
+
+    A batch has at most `TOKENS` padded tokens, or one row, and is no wider than it must be.
+    """
+    lengths = [len(encoding.ids) for encoding in batch.encodings]
+    waiting = [(row, sample) for row in range(len(lengths)) for sample in range(len(ids))]
+    while waiting:
+        width, count = 0, 0
+        for row, _ in waiting:
+            wider = max(width, lengths[row])
+            if count and (count + 1) * wider > TOKENS:
+                break
+            width, count = wider, count + 1
+        taken, waiting = waiting[:count], waiting[count:]
+        rows, samples = [row for row, _ in taken], [sample for _, sample in taken]
+        part = ids[samples, rows, :width]
+        table = part.cpu().numpy()
+        yield (
+            rows,
+            replace(
+                batch,
+                encodings=tuple(
+                    _respelt(batch.encodings[row], table[place, : lengths[row]])
+                    for place, row in enumerate(rows)
+                ),
+                ids=part,
+                types=batch.types[rows, :width],
+                attention=batch.attention[rows, :width],
+                erasable=batch.erasable[rows, :width],
+                targets=batch.targets[rows],
+                seeds=tuple(batch.seeds[row] for row in rows),
+            ),
+        )
 
 
 def _respelt(encoding: Encoding, ids: Ints) -> Encoding:

@@ -7,8 +7,8 @@ import gc
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,7 +61,8 @@ def measure_alone(
         for encoding, target in zip(encodings, targets, strict=True)
     ]
     calls[0]()  # first calls build copies and kernels
-    measurements = [with_peak(call, session.model.device) for call in calls]
+    with _frozen():
+        measurements = [with_peak(call, session.model.device) for call in calls]
     peaks = [peak for _, peak in measurements if peak is not None]
     return Alone(tuple(seconds for seconds, _ in measurements), max(peaks, default=None))
 
@@ -105,6 +106,27 @@ def with_peak(work: Callable[[], Value], device: torch.device) -> tuple[Value, i
     before = _resident("VmRSS")
     value = work()
     return value, max(0, _resident("VmHWM") - before)
+
+
+def memory_in_use(device: torch.device) -> int | None:
+    """Return the bytes that this process holds now on the device; None where that is unknown."""
+    if device.type == "cuda":
+        return int(torch.cuda.memory_allocated(device))
+    return _resident("VmRSS") if _STATUS.exists() else None
+
+
+@contextmanager
+def _frozen() -> Iterator[None]:
+    """Keep what is there now from being looked through again by each collection inside.
+
+    One full collection takes as long as many explanations; those inside see new objects alone.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _give_back() -> None:

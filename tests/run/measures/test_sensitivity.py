@@ -292,3 +292,71 @@ def test_what_makes_no_sense_is_refused(tiny_model, batch_of) -> None:
             max_sensitivity(model, Random(), batch, **wrong)
     with pytest.raises(FaithbenchError, match="Infinite gave a score that is not finite"):
         max_sensitivity(model, Infinite([]), batch)
+
+
+def in_turn(samples: torch.Tensor) -> Any:
+    """Return what captum calls for the next perturbed input: a function of the input alone."""
+    waiting = iter(samples)
+    return lambda _inputs: next(waiting)
+
+
+@pytest.mark.parametrize("name", ["input-x-gradient", "occlusion", "lrp-mask:mask=ones", "gae"])
+def test_the_values_are_those_of_captum(tiny_model, batch_of, name: str) -> None:
+    """Captum perturbs one text at a time, and explains it as it is once more."""
+    from captum.metrics import sensitivity_max
+
+    model = tiny_model()
+    (chosen,) = find_explainers(name)
+    whole = batch_of(model, TEXTS, [1, 0, 1])
+    found = max_sensitivity(model, chosen.explainer, whole, samples=3)
+    for row, (encoding, seed) in enumerate(zip(whole.encodings, whole.seeds, strict=True)):
+        batch = collate(model, [encoding], [int(whole.targets[row])], [seed])
+        grown, ids = sensitivity.perturbed_words(model, batch, RADIUS, 3)
+        session, perturb = Session(grown), in_turn(ids)
+
+        def scores(inputs: Any, session=session, batch=batch) -> tuple[torch.Tensor]:
+            ids = inputs[0] if isinstance(inputs, tuple) else inputs
+            own = sensitivity._respelt(batch.encodings[0], ids[0].numpy())
+            with torch.enable_grad():
+                part = collate(session.model, [own], [int(batch.targets[0])], batch.seeds)
+                result = chosen.explainer(session, part).detach().double()
+            session.clear()
+            return (result.masked_fill(~batch.erasable, 0),)
+
+        wanted = sensitivity_max(
+            scores,
+            batch.ids,
+            perturb_func=perturb,
+            n_perturb_samples=3,
+            max_examples_per_batch=1,
+        )
+        assert found[row] == pytest.approx(float(wanted), rel=1e-5)
+
+
+def test_explainers_together_and_with_known_scores_are_as_alone(tiny_model, batch_of) -> None:
+    model = tiny_model()
+    batch = batch_of(model, TEXTS)
+    explainers = [InputXGradient(), Occlusion(), LeaveOneOut()]
+    known = [explainer(Session(model), batch) for explainer in explainers]
+    together = sensitivity.max_sensitivities(
+        model,
+        [sensitivity.Asked("one", e, k) for e, k in zip(explainers, known, strict=True)],
+        batch,
+        samples=3,
+    )
+    for explainer, values in zip(explainers, together, strict=True):
+        assert values == pytest.approx(
+            max_sensitivity(model, explainer, batch, samples=3), rel=1e-6
+        )
+
+
+def test_a_grown_twin_shares_all_weights_but_its_words(tiny_model, batch_of) -> None:
+    model = tiny_model()
+    twin = model.eager(torch.float64)
+    grown, ids = sensitivity.perturbed_words(model, batch_of(model, TEXTS), RADIUS, 2)
+    shared = {id(p) for p in twin.parameters()}
+    new = [n for n, p in grown.eager(torch.float64).named_parameters() if id(p) not in shared]
+    assert len(new) == 1 and new[0].endswith("word_embeddings.weight")
+    table = grown.network.get_input_embeddings().weight
+    assert torch.equal(grown.eager(torch.float64).get_input_embeddings().weight, table.double())
+    assert int(ids.max()) == len(table) - 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,3 +93,35 @@ def test_the_peak_is_that_of_the_work_alone(megabytes: int) -> None:
 def test_no_count_where_the_system_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_RESET", memory._STATUS.parent / "no-such-file" / "x")
     assert with_peak(lambda: 3, CPU) == (3, None)
+
+
+@dataclass(frozen=True)
+class Littering:
+    """Leaves a cycle behind, and takes down how many of those before are still there."""
+
+    left: list[weakref.ref[Any]]
+    alive: list[int]
+    frozen: list[int]
+
+    def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
+        self.alive.append(sum(litter() is not None for litter in self.left))
+        self.frozen.append(gc.get_freeze_count())
+        cycle = Cycle()
+        cycle.itself = cycle
+        self.left.append(weakref.ref(cycle))
+        return torch.zeros(batch.ids.shape)
+
+
+class Cycle:
+    """An object that only a collection frees."""
+
+    itself: Cycle
+
+
+def test_each_text_is_timed_on_collected_memory_with_one_full_collection(tiny_model: Any) -> None:
+    model = tiny_model()
+    explainer = Littering([], [], [])
+    measure_alone(Session(model), explainer, encoded(model, "good", "dull", "a"), [0, 1, 0], 0)
+    assert explainer.alive[1:] == [0, 0, 0]  # what the call before left is gone
+    assert explainer.frozen[0] == 0 and all(count > 10_000 for count in explainer.frozen[1:])
+    assert gc.get_freeze_count() == 0
