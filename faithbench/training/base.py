@@ -11,9 +11,11 @@ import torch
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.kinds import KINDS, Kind
 from faithbench.data.tasks import Task
+from faithbench.models.devices import choose_device
 from faithbench.models.encoding import shortened
-from faithbench.models.model import Model, build_model, choose_device, quieten
-from faithbench.models.weights import BASE_NAME, base_folder
+from faithbench.models.files.loading import unloadable
+from faithbench.models.files.weights import BASE_NAME, base_folder, remember_base
+from faithbench.models.model import Model, build_model, quieten
 from faithbench.training.from_scratch import (
     check_arch,
     settle_scratch,
@@ -64,7 +66,12 @@ def find_base(name: str | None, recipe: Recipe | None = None) -> Base:
                 f"a {recipe.arch} is trained from scratch and has no base; leave out --base"
             )
         return Base(*vectors_origin(recipe))
-    return Base(name or BASE_NAME, *base_folder(name or BASE_NAME))
+    folder, sha256 = base_folder(name or BASE_NAME, "--base")
+    # Cards and adapters tell the name: where a folder lies on this machine is nobody's business.
+    if name and Path(name).is_dir():
+        remember_base(folder, sha256)
+    public = Path(name).resolve().name if name and Path(name).is_dir() else name
+    return Base(public or BASE_NAME, folder, sha256)
 
 
 def settle(recipe: Recipe, base: Base) -> Recipe:
@@ -76,7 +83,8 @@ def settle(recipe: Recipe, base: Base) -> Recipe:
         return recipe
     from transformers import AutoConfig
 
-    architecture = AutoConfig.from_pretrained(base.folder).model_type
+    with unloadable(base.name, "--base"):
+        architecture = AutoConfig.from_pretrained(base.folder, trust_remote_code=False).model_type
     return replace(recipe, targets=_TARGETS.get(architecture, _BERT_TARGETS))
 
 
@@ -94,7 +102,8 @@ def start_model(
         assert splits is not None
         network, tokenizer = start_network(task, recipe, splits)
     else:
-        network, tokenizer = _on_base(task, recipe, base)
+        with unloadable(base.name, "--base"):
+            network, tokenizer = _on_base(task, recipe, base)
     trainable = {name for name, p in network.named_parameters() if p.requires_grad}
     model = build_model(
         f"training:{task.name}", network.to(choose_device(device)), tokenizer, labels=task.labels
@@ -115,7 +124,7 @@ def _on_base(task: Task, recipe: Recipe, base: Base) -> tuple[Any, Any]:
             f"task {task.name} is of kind {task.kind}, which train does not fit; train "
             f"AutoModelFor{kind.network} with transformers and give its folder to --model"
         )
-    config = transformers.AutoConfig.from_pretrained(base.folder)
+    config = transformers.AutoConfig.from_pretrained(base.folder, trust_remote_code=False)
     for name in _DROPOUTS & set(config.to_dict()):
         setattr(config, name, recipe.encoder_dropout)
     if not kind.per_position:
@@ -126,12 +135,13 @@ def _on_base(task: Task, recipe: Recipe, base: Base) -> tuple[Any, Any]:
         base.folder,
         config=config,
         dtype=torch.float32,
+        trust_remote_code=False,
         ignore_mismatched_sizes=True,  # a head of other classes gives way to a fresh one
     )
     network.name_or_path = base.name  # the adapter names its base, not this machine's folder
     if recipe.method == "lora":
         network = _with_adapter(network, recipe, kind)
-    return network, transformers.AutoTokenizer.from_pretrained(base.folder)
+    return network, transformers.AutoTokenizer.from_pretrained(base.folder, trust_remote_code=False)
 
 
 def _with_adapter(network: Any, recipe: Recipe, kind: Kind) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import replace_file
 from faithbench.core.types import Progress
 from faithbench.data.dataset import Dataset
 from faithbench.data.kinds import KINDS
@@ -77,7 +78,8 @@ def check_same_run(facts: dict[str, Any], out: Path, noun: str = "a trained mode
 def begin_run(facts: dict[str, Any], out: Path) -> None:
     """Claim a folder for a training, which nothing refuses any more."""
     out.mkdir(parents=True, exist_ok=True)
-    (out / _NOTE).write_text(_note_text(facts))
+    # In one step: half a note would be taken for that of another training.
+    replace_file(out / _NOTE, _note_text(facts).encode())
 
 
 def end_run(out: Path) -> None:
@@ -155,7 +157,8 @@ def majority_scores(train: Dataset, test: Dataset) -> dict[str, float] | None:
 
 def write_card(card: dict[str, Any], folder: Path) -> None:
     """Write a card as sorted JSON."""
-    (folder / "card.json").write_text(json.dumps(card, indent=2, sort_keys=True) + "\n")
+    text = json.dumps(card, indent=2, sort_keys=True) + "\n"
+    replace_file(folder / "card.json", text.encode())
 
 
 def _rounded(scores: dict[str, float]) -> dict[str, float]:

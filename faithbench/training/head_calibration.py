@@ -105,6 +105,7 @@ def _measured(model: Model, train: Dataset, progress: Progress) -> HeadStatistic
     return HeadStatistics(
         task=train.task.name,
         model=model.public_name,
+        model_sha256=model.sha256,
         weights_sha256=model.weights_sha256,
         parser=f"{PARSER} {version(PARSER.replace('_', '-'))}",
         split=train.split,
@@ -276,7 +277,7 @@ def _aopc_of_masks(
     aopc = case_metrics(find_metrics("aopc"))
     values = np.full((len(candidates), len(encodings)), np.nan)
     for index, candidate in enumerate(candidates):
-        rule = HeadRule(torch.tensor(candidate.groups, device=model.device))
+        rule = HeadRule(torch.tensor(candidate.groups, device="cpu"))
         rolled_out = [_rolled_out(session, *captured, rule) for captured in captures]
         scores = torch.stack(rolled_out).sum(dim=0)
         attributions = [
@@ -300,7 +301,7 @@ def _aopc_of_masks(
 
 def _rolled_out(session: Session, batch: Batch, seen: Capture, rule: HeadRule) -> torch.Tensor:
     """Return the scores of lrp-mask under one mask [examples, tokens]."""
-    relevance = relevance_pass(session, batch, rule)
+    relevance = relevance_pass(session, batch, rule, "float64")
     return weighted_rollout(
         seen.attention_gradients, relevance.attentions, seen.position, normalise=False
     )

@@ -6,6 +6,7 @@ random number generators, so that a continued training ends with the bits of an 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from typing import Any
 
 import torch
 
-from faithbench.core.files import file_sha256
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import file_sha256, replace_file, share_files
 from faithbench.models.model import Model
 from faithbench.training.base import Base
 from faithbench.training.recipe import Recipe
@@ -51,6 +53,7 @@ def save_checkpoint(
             tensors[f"{key}/{name}"] = torch.as_tensor(moments[key]).detach().cpu().contiguous()
     temporary = folder / (_FILE + ".new")
     notes = {"history": json.dumps(state.history), "batch": str(state.batch)}
+    notes["sha256"] = _digest(tensors, notes)
     save_file(tensors, temporary, metadata=notes)
     temporary.replace(folder / _FILE)
 
@@ -67,23 +70,45 @@ def load_checkpoint(
     path = folder / _FILE
     if not path.exists():
         return TrainingState()
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
-    with safe_open(path, framework="pt") as file:
-        names = set(file.keys())
-        for name, parameter in parameters.items():
-            with torch.no_grad():
-                parameter.copy_(file.get_tensor(f"weight/{name}"))
-            moments: dict[str, Any] = optimizer.state[parameter]
-            for key in (key for key in _MOMENTS if f"{key}/{name}" in names):
-                # AdamW counts steps on the CPU, wherever the weights are.
-                device = "cpu" if key == "step" else parameter.device
-                moments[key] = file.get_tensor(f"{key}/{name}").to(device)
-        torch.set_rng_state(file.get_tensor("random/cpu"))
-        if "random/cuda" in names and torch.cuda.is_available():
-            torch.cuda.set_rng_state(file.get_tensor("random/cuda"))
-        notes = file.metadata()
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            notes = dict(file.metadata() or {})
+    except (SafetensorError, ValueError) as error:
+        raise _damaged(path) from error
+    # A flipped bit in a weight is a weight like any other: only a checksum tells.
+    if notes.pop("sha256", None) != _digest(tensors, notes):
+        raise _damaged(path)
+    for name, parameter in parameters.items():
+        with torch.no_grad():
+            parameter.copy_(tensors[f"weight/{name}"])
+        moments: dict[str, Any] = optimizer.state[parameter]
+        for key in (key for key in _MOMENTS if f"{key}/{name}" in tensors):
+            # AdamW counts steps on the CPU, wherever the weights are.
+            device = "cpu" if key == "step" else parameter.device
+            moments[key] = tensors[f"{key}/{name}"].to(device)
+    torch.set_rng_state(tensors["random/cpu"])
+    if "random/cuda" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors["random/cuda"])
     return TrainingState(tuple(json.loads(notes["history"])), int(notes["batch"]))
+
+
+def _digest(tensors: Mapping[str, torch.Tensor], notes: Mapping[str, str]) -> str:
+    """Digest what a checkpoint holds."""
+    digest = hashlib.sha256(json.dumps(notes, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _damaged(path: Path) -> FaithbenchError:
+    return FaithbenchError(
+        f"checkpoint {path} is damaged, or of an older faithbench; remove it, and the training "
+        "starts over"
+    )
 
 
 def forget_checkpoint(folder: Path) -> None:
@@ -105,6 +130,7 @@ def save_best(model: Model, recipe: Recipe, base: Base, out: Path) -> None:
         _save_whole(model, recipe, base, out)
     else:
         _save_adapter(model, out)
+    share_files(out)
 
 
 def weights_facts(recipe: Recipe, out: Path) -> dict[str, str]:
@@ -126,7 +152,8 @@ def _save_adapter(model: Model, out: Path) -> None:
     # peft keeps sets, whose order changes with the process, and lists some modules twice.
     for key in ("target_modules", "modules_to_save"):
         settings[key] = sorted(set(settings[key]))
-    (out / "adapter_config.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n")
+    text = json.dumps(settings, indent=2, sort_keys=True) + "\n"
+    replace_file(out / "adapter_config.json", text.encode())
 
 
 def _save_whole(model: Model, recipe: Recipe, base: Base, out: Path) -> None:
@@ -139,8 +166,9 @@ def _save_whole(model: Model, recipe: Recipe, base: Base, out: Path) -> None:
 
     # One file, whatever its size, because the card holds one digest.
     model.network.save_pretrained(str(out), max_shard_size="1TB")
-    afresh = not recipe.arch
-    tokenizer = AutoTokenizer.from_pretrained(base.folder) if afresh else model.tokenizer
+    tokenizer = model.tokenizer
+    if not recipe.arch:
+        tokenizer = AutoTokenizer.from_pretrained(base.folder, trust_remote_code=False)
     tokenizer.save_pretrained(str(out))
     settings = json.loads((out / "tokenizer_config.json").read_text())
     # Files that are shared must not contain local paths.

@@ -13,7 +13,7 @@ import numpy as np
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import cached_sha256
 from faithbench.core.types import Bools, Floats
-from faithbench.models.weights import BASE_NAME, BASE_SHA256, base_encoder
+from faithbench.models.files.weights import BASE_NAME, BASE_SHA256, base_encoder
 
 SPREAD = 0.3
 """Standard deviation of all values of the vectors a network starts with."""
@@ -153,7 +153,7 @@ def _from_minilm(words: Sequence[str], file: Path | None) -> tuple[Floats, Bools
     assert file is not None
     with safe_open(file, framework="numpy") as weights:
         table = weights.get_tensor("embeddings.word_embeddings.weight").astype(np.float64)
-    tokenizer = AutoTokenizer.from_pretrained(file.parent)
+    tokenizer = AutoTokenizer.from_pretrained(file.parent, trust_remote_code=False)
     pieces = tokenizer(list(words), add_special_tokens=False)["input_ids"]
     known = np.array([bool(ids) for ids in pieces], dtype=bool)
     means = [table[ids].mean(axis=0) if ids else np.zeros(table.shape[1]) for ids in pieces]

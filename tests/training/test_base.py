@@ -13,8 +13,8 @@ from faithbench.core.files import file_sha256
 from faithbench.core.types import Example
 from faithbench.models.encoding import encode
 from faithbench.models.evaluation import evaluate
+from faithbench.models.files.weights import BASE_NAME, BASE_SHA256, base_encoder
 from faithbench.models.model import load_model
-from faithbench.models.weights import BASE_NAME, BASE_SHA256, base_encoder
 from faithbench.training.base import Base, find_base, settle, start_model
 from faithbench.training.fit import fit
 from tests.support.builders import make_task
@@ -29,7 +29,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_base_is_the_bundled_encoder_or_a_folder(base: Path) -> None:
     assert find_base(None) == Base(BASE_NAME, base_encoder(), BASE_SHA256)
-    assert find_base(str(base)) == Base(str(base), base, file_sha256(base / "model.safetensors"))
+    assert find_base(str(base)) == Base(base.name, base, file_sha256(base / "model.safetensors"))
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "distilbert", "electra", "gpt2"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,20 @@ def test_a_folder_holds_one_training(tmp_path: Path) -> None:
     (tmp_path / "run.json").unlink()
     with pytest.raises(FaithbenchError, match="already holds a trained model; choose another"):
         check_same_run(facts, tmp_path)
+
+
+def test_a_note_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a note would look like that of another training, which nothing can continue."""
+
+    def cut(_descriptor: int) -> None:
+        raise OSError("no power")
+
+    monkeypatch.setattr(os, "fsync", cut)
+    with pytest.raises(OSError, match="no power"):
+        begin_run({"seed": 0}, tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_published_scores_are_those_of_the_task_file(tmp_path: Path) -> None:

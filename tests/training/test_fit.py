@@ -19,8 +19,8 @@ from faithbench.core.files import file_sha256
 from faithbench.data.dataset import load_dataset
 from faithbench.data.tasks import load_task
 from faithbench.models.evaluation import accuracy
+from faithbench.models.files.weights import BASE_SHA256, base_encoder
 from faithbench.models.model import load_model
-from faithbench.models.weights import BASE_SHA256, base_encoder
 from faithbench.training.fit import fit, over
 from faithbench.training.recipe import Recipe, Splits
 from tests.support.builders import MINI

@@ -29,7 +29,7 @@ def test_a_grid_is_read() -> None:
         ("wight=1", "none of the objectives can be set by 'wight'"),
         ("neutral.weight=1", "no objective with that setting named 'neutral'"),
         ("weight=1,-1", "objective saloss: weight is at least 0, found -1"),
-        ("weight=1,much", "weight is a float, found 'much'"),
+        ("weight=1,much", "weight is a number, found 'much'"),
     ],
 )
 def test_faults_are_named(text: str, message: str) -> None:

@@ -119,7 +119,7 @@ def test_card_and_resumed_run_know_an_objective_that_is_not_the_default(
             "cross-entropy:amount=1",
             "no setting of cross-entropy named 'amount'; known: (it has none)",
         ),
-        ("label-smoothing:amount=much", "label-smoothing: amount is a float, found 'much'"),
+        ("label-smoothing:amount=much", "label-smoothing: amount is a number, found 'much'"),
         ("saloss:weight=-1", "objective saloss: weight is at least 0, found -1"),
         ("saloss:weight=nan", "saloss: weight is a finite number, found 'nan'"),
         ("amount=0.1", "setting 'amount=0.1' has no objective; write name:amount=0.1"),

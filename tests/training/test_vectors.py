@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.models.weights import BASE_NAME, BASE_SHA256
+from faithbench.models.files.weights import BASE_NAME, BASE_SHA256
 from faithbench.training import vectors
 from faithbench.training.vectors import SPREAD, VectorSource, covered, find_vectors, word_vectors
 

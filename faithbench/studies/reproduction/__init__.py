@@ -1,5 +1,6 @@
 """Reproduce published tables and figures, theirs beside ours, claim by claim.
 
-The line is `recipe` (a paper as a file), `work` (make what its cells need), `values` (read cells
-from records), `verdicts` (test the claims), `result` (what is kept) and `pages`.
+The line is `recipe` (a paper as a file, with its `claims`), `cells` (find or make what each cell
+needs, by `measures`), `values` (what was measured), `verdicts` (test the claims), `result` (what is
+kept) and `page`.
 """

@@ -6,10 +6,8 @@ together. All schemas are closed, and a wrong recipe is refused in one line.
 
 from __future__ import annotations
 
-import itertools
 import re
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -17,17 +15,23 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StrictFloat, StrictInt, ValidationError, model_validator
 
 from faithbench.core.errors import FaithbenchError, unknown
-from faithbench.core.files import digest_of, reason
+from faithbench.core.files import digest_of, read_toml, reason
 from faithbench.core.schema import Closed, describe_error
 from faithbench.core.spec import parse_explainers
 from faithbench.data.tasks import load_task
 from faithbench.metrics.registry import METRICS
+from faithbench.studies.reproduction.claims import (
+    ClaimSpec,
+    Expression,
+    Positive,
+    Text,
+    atoms_of,
+    expand,
+    operands_of,
+)
 
 Measure = Literal["explanation", "model", "saliency", "fresh", "pair", "study", "heads"]
-Test = Literal["signed-rank", "rank-sum", "t", "mcnemar", "tau", "interval"]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
-Text = Annotated[str, Field(min_length=1)]
-Positive = Annotated[StrictInt, Field(ge=1)]
 Number = Annotated[StrictFloat, Field(allow_inf_nan=False)] | StrictInt
 NONE = "-"
 """Stands in a table where the paper prints no number."""
@@ -158,66 +162,6 @@ class Line(Part):
     name: Text
 
 
-Operand = str | StrictFloat | StrictInt
-
-
-class Correlation(Closed):
-    """Cells whose numbers rise or fall with others: with numbers, or with those of other cells."""
-
-    of: tuple[Text, ...] = Field(min_length=3)
-    by: tuple[Operand, ...] = Field(min_length=3)
-    sign: Literal["positive", "negative"]
-
-
-class Expression(Closed):
-    """A statement about cells: one of less, greater, same, correlation, all_of and count_of.
-
-    A cell is named `row | column`. `each` stands for the statement with every combination of its
-    values in the place of `{name}`. `same` asks for a difference of at most `within`.
-    """
-
-    less: tuple[Operand, Operand] | None = None
-    greater: tuple[Operand, Operand] | None = None
-    same: tuple[Operand, Operand] | None = None
-    within: float | None = None
-    correlation: Correlation | None = None
-    all_of: tuple[Expression, ...] | None = None
-    count_of: tuple[Expression, ...] | None = None
-    at_least: Positive | None = None
-    each: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _is_one_statement(self) -> Self:
-        said = [name for name in STATEMENTS if getattr(self, name) is not None]
-        if len(said) != 1:
-            raise ValueError(
-                f"needs exactly one of {', '.join(STATEMENTS)}, found {said or 'none'}"
-            )
-        if (self.same is None) != (self.within is None):
-            raise ValueError("same and within go together")
-        if (self.count_of is None) != (self.at_least is None):
-            raise ValueError("count_of and at_least go together")
-        if self.all_of == () or self.count_of == () or not all(self.each.values()):
-            raise ValueError("all_of, count_of and the lists of each need an entry")
-        return self
-
-
-STATEMENTS = ("less", "greater", "same", "correlation", "all_of", "count_of")
-
-
-class ClaimSpec(Expression):
-    """What the paper says (`says`, in our words), where, and the test that decides it.
-
-    An `own` one is a question of ours beside the paper's claims, and is counted apart.
-    """
-
-    says: Text
-    where: Text
-    test: Test
-    note: str = ""
-    own: bool = False
-
-
 class Maps(Closed):
     """Texts side by side: the first explainer's scores, and how the others differ from it.
 
@@ -331,12 +275,11 @@ class PaperRecipe(Closed):
 def read_recipe(path: Path) -> PaperRecipe:
     """Read a recipe and check every name in it; an error is one line that says what to fix."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-        recipe = PaperRecipe.model_validate(data)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise FaithbenchError(f"cannot read recipe {path}: {reason(error)}") from error
+        recipe = PaperRecipe.model_validate(read_toml(path))
     except ValidationError as error:
         raise FaithbenchError(f"recipe {path}: {describe_error(error)}; fix it there") from error
+    except (OSError, ValueError) as error:
+        raise FaithbenchError(f"cannot read recipe {path}: {reason(error)}") from error
     try:
         _check(recipe)
     except FaithbenchError as error:
@@ -374,71 +317,6 @@ def _merged(*parts: Part) -> Part:
     if "model" in said:
         said["model"] = said["model"].replace("{task}", said.get("task", "{task}"))
     return Part.model_validate(said)
-
-
-Atom = tuple[Literal["less", "greater", "same", "correlation"], Expression]
-
-
-def expand(expression: Expression, bound: Mapping[str, str] | None = None) -> Expression:
-    """Return an expression with the values of `each` in their places, and no `each` any more.
-
-    A statement about cells that has one becomes an all_of; inside all_of and count_of, its
-    expansions stand side by side.
-    """
-    made = _expansions(expression, bound or {})
-    return made[0] if len(made) == 1 else Expression(all_of=tuple(made))
-
-
-def _expansions(expression: Expression, bound: Mapping[str, str]) -> list[Expression]:
-    """Return an expression once for every combination of the values of its `each`."""
-    combinations = itertools.product(*expression.each.values())
-    return [
-        _filled(expression, {**bound, **dict(zip(expression.each, values, strict=True))})
-        for values in combinations
-    ]
-
-
-def _filled(expression: Expression, names: Mapping[str, str]) -> Expression:
-    for combined in ("all_of", "count_of"):
-        parts = getattr(expression, combined)
-        if parts is not None:
-            flat = [whole for part in parts for whole in _expansions(part, names)]
-            return Expression.model_validate(
-                {combined: tuple(flat), "at_least": expression.at_least}
-            )
-    said = expression.model_dump(
-        exclude_none=True, exclude={"each", "says", "where", "test", "note", "own"}
-    )
-    return Expression.model_validate(_replaced(said, names))
-
-
-def _replaced(value: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        for name, text in names.items():
-            value = value.replace(f"{{{name}}}", text)
-        return value
-    if isinstance(value, dict):
-        return {key: _replaced(each, names) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return tuple(_replaced(each, names) for each in value)
-    return value
-
-
-def atoms_of(expression: Expression) -> Iterator[Expression]:
-    """Yield the statements about cells in an expanded expression, in their order."""
-    parts = expression.all_of if expression.all_of is not None else expression.count_of
-    if parts is None:
-        yield expression
-        return
-    for part in parts:
-        yield from atoms_of(part)
-
-
-def operands_of(atom: Expression) -> tuple[Operand, ...]:
-    """Return the cells and numbers that a statement is about."""
-    if atom.correlation is not None:
-        return (*atom.correlation.of, *atom.correlation.by)
-    return atom.less or atom.greater or atom.same or ()
 
 
 def _check(recipe: PaperRecipe) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import check_writable
+from faithbench.core.machine import cpu_name
 from faithbench.core.types import Progress, quiet
 from faithbench.studies.reproduction.cells import CellReader
 from faithbench.studies.reproduction.charts import write_chart
@@ -21,7 +22,6 @@ from faithbench.studies.reproduction.result import (
     write_reproduction,
 )
 from faithbench.studies.reproduction.verdicts import judge
-from faithbench.studies.sparse_attention.study import cpu_name
 
 
 def reproduce(request: ReproduceRequest, progress: Progress = quiet) -> Reproduction:

@@ -19,8 +19,7 @@ import numpy as np
 from faithbench.stats.pairwise import ALPHA, holm, mcnemar, rank_sum, two_sample_t
 from faithbench.stats.signed_rank import FEWEST, signed_rank
 from faithbench.stats.summaries import Interval, summarise
-from faithbench.studies.reproduction.recipe import (
-    CellSpec,
+from faithbench.studies.reproduction.claims import (
     ClaimSpec,
     Expression,
     Operand,
@@ -29,6 +28,7 @@ from faithbench.studies.reproduction.recipe import (
     expand,
     operands_of,
 )
+from faithbench.studies.reproduction.recipe import CellSpec
 from faithbench.studies.reproduction.values import Measured, Missing, Value
 
 Verdict = Literal["holds", "does not hold", "cannot be told"]

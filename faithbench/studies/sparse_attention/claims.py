@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from faithbench.core.types import Floats
-from faithbench.metrics.faithfulness import kendall
+from faithbench.metrics.rank_correlation import kendall
 from faithbench.stats.pairwise import ALPHA, holm, mcnemar
 from faithbench.stats.signed_rank import PairedTest, signed_rank
 from faithbench.studies.sparse_attention.adversary import WEIGHT, Adversary

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import platform
-from pathlib import Path
-
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import check_writable, replace_file
+from faithbench.core.machine import cpu_name
 from faithbench.core.types import Progress, quiet
 from faithbench.models.architectures import ATTENTIVE
 from faithbench.studies.sparse_attention.adversary import Adversary, adversaries
@@ -59,13 +57,3 @@ def command_of(request: StudyRequest) -> str:
     parts += [f"--vectors {request.vectors}"] if request.vectors != "minilm" else []
     parts += ["--quick"] if request.quick else []
     return f"faithbench study sparse-attention {' '.join(parts)}"
-
-
-def cpu_name() -> str:
-    """Return the processor's model, by which times can be read; never the machine's name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()

@@ -161,7 +161,7 @@ def _teachers(
     chosen = tuple(
         _ready(one, data, model) for one in select_explainers(request.teacher, request.plugins)
     )
-    backend = choose_backend(request.jobs)
+    backend = choose_backend(request.jobs, str(model.device))
     return explained(model, data, chosen, request.explanations, 1, backend, progress)
 
 
@@ -208,6 +208,7 @@ def _card(
         released=recipe.released,
         labels=LABELS if labelling else None,
         model=model.public_name,
+        model_sha256=model.sha256,
         weights_sha256=model.weights_sha256,
         classes=model.labels,
         lessons=LessonFacts(

@@ -104,11 +104,11 @@ def check_teacher(teacher: StoredRecord, model: Model, data: Dataset) -> None:
             f"{name} explains task {record.task.name} (version {record.task.version}), not "
             f"{task.name} (version {task.version}); give explanations of this task"
         )
-    if record.model.weights_sha256 != model.weights_sha256:
+    if record.model.digest != model.sha256:
         raise FaithbenchError(
-            f"{name} explains model {record.model.name!r} (weights "
-            f"{record.model.weights_sha256[:12]}), not {model.name!r} "
-            f"({model.weights_sha256[:12]}); a student explains the model of its teacher"
+            f"{name} explains model {record.model.name!r} (sha256 "
+            f"{record.model.digest[:12]}), not {model.name!r} "
+            f"({model.sha256[:12]}); a student explains the model of its teacher"
         )
     missing = sum(example.id not in teacher.by_id for example in data.examples)
     if record.task.data_sha256 != data.sha256 or missing:

@@ -33,7 +33,7 @@ from faithbench.models.encoding import encode
 from faithbench.models.evaluation import outcomes
 from faithbench.models.model import Model, load_model
 from faithbench.records.store import StoredRecord
-from faithbench.run.backends import choose_backend
+from faithbench.run.backends import choose_backend, default_jobs
 from faithbench.run.request import model_for
 from faithbench.stats.pairwise import paired_tests, two_sample_t
 from faithbench.stats.signed_rank import PairedTest
@@ -199,7 +199,8 @@ def _explained_arms(
         else one
         for one in chosen
     ]
-    backend, folder = choose_backend(request.jobs), request.out / "scores"
+    backend = choose_backend(request.jobs, str(model.device))
+    folder = request.out / "scores"
     cut: list[dict[str, list[Dataset]]] = []
     for data in (splits.train, splits.dev, splits.test):
         records = explained(model, data, chosen, folder, request.seeds, backend, progress)
@@ -276,13 +277,18 @@ def _predictions(
     seeds = range(request.seeds)
     trainings = [training_of(request, arm, seed) for arm in arms for seed in seeds]
     work = partial(_train, request=request)
-    jobs = request.jobs or 1
-    if jobs > 1:
+    jobs = _processes(request)
+    if jobs is not None and jobs > 1:
         progress(f"training {len(trainings)} classifiers in {jobs} processes", 0, 0)
         every = map_in_processes(partial(work, progress=quiet), trainings, jobs)
     else:
         every = [work(one, progress=_named(progress, one.label)) for one in trainings]
     return [every[start : start + len(seeds)] for start in range(0, len(every), len(seeds))]
+
+
+def _processes(request: FreshRequest) -> int | None:
+    """Return the number of processes that train; None where one drives another device."""
+    return request.jobs or default_jobs(request.device)
 
 
 def _named(progress: Progress, name: str) -> Progress:
@@ -292,8 +298,8 @@ def _named(progress: Progress, name: str) -> Progress:
 def _train(training: Training, request: FreshRequest, progress: Callable[..., None]) -> list[int]:
     """Train one classifier unless it is there, and return the classes that it predicts of test."""
     before = torch.get_num_threads()
-    # With --jobs every process has one thread, so that the weights do not depend on their number.
-    torch.set_num_threads(1 if request.jobs else before)
+    # On the CPU every process has one thread, so that the weights do not depend on their number.
+    torch.set_num_threads(before if _processes(request) is None else 1)
     try:
         if not is_finished(training.folder):
             fit(

@@ -108,10 +108,15 @@ class Objectives:
 _OBJECTIVES: dict[str, type[Any]] = {}
 
 
-def objective(name: str) -> Callable[[Class], Class]:
-    """Register an objective class under the name that `--objective` takes."""
+def objective(name: str, *, papers: tuple[str, ...] = ()) -> Callable[[Class], Class]:
+    """Register an objective class under the name that `--objective` takes, and papers to cite.
+
+    A paper is a key of faithbench's own or an entry of BibTeX.
+    """
 
     def register(cls: Class) -> Class:
+        if papers:
+            cls.papers = papers  # type: ignore[attr-defined]  # an optional member of the protocol
         known = _OBJECTIVES.get(name, cls)
         # A module that is imported again, or a notebook cell, may replace its own class.
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):

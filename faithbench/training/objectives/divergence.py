@@ -23,7 +23,7 @@ TOGETHER = 64
 """Training texts whose attention the other model is asked for at once."""
 
 
-@objective("divergence")
+@objective("divergence", papers=("wiegreffe2019attention", "meister2021sparse"))
 @dataclass(frozen=True)
 class Divergence:
     """Move the attention that the classifier reads away from that of a model in a folder.

@@ -19,7 +19,7 @@ from faithbench.training.objectives import objective
 from faithbench.training.objectives.protocol import ForwardPass
 
 
-@objective("neutral")
+@objective("neutral", papers=("situ2021learning",))
 @dataclass(frozen=True)
 class Neutral:
     """Teach that a text without its rationale is neutral, a class of its own.

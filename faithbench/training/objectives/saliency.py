@@ -30,7 +30,7 @@ _PROBED = 8
 """Items on which `check` measures that share."""
 
 
-@objective("saliency")
+@objective("saliency", papers=("ghaeini2019saliency",))
 @dataclass(frozen=True)
 class Saliency:
     """Ask the marked words to speak for the gold class, by their gradient (Eq. 1 and 4).

@@ -24,7 +24,7 @@ TINY = 1e-12
 """Least attention in a logarithm: dropout makes some of it exactly 0."""
 
 
-@objective("saloss")
+@objective("saloss", papers=("chrysostomou2021enjoy",))
 @dataclass(frozen=True)
 class SaLoss:
     """Keep the last block's attention close to a salience of the words (Eq. 1-3).

@@ -7,13 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from faithbench.studies.reproduction.recipe import (
-    CellSpec,
-    ClaimSpec,
-    PaperRecipe,
-    Part,
-    read_recipe,
-)
+from faithbench.studies.reproduction.claims import ClaimSpec
+from faithbench.studies.reproduction.recipe import CellSpec, PaperRecipe, Part, read_recipe
 from faithbench.studies.reproduction.request import Clock, ReproduceRequest
 from faithbench.studies.reproduction.values import Measured, Value, measured
 from tests.support.builders import MINI

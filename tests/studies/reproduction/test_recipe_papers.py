@@ -8,16 +8,8 @@ from functools import cache
 import pytest
 
 from faithbench.studies.reproduction.catalogue import paper_names, recipe_folder
-from faithbench.studies.reproduction.recipe import (
-    CellSpec,
-    Expression,
-    PaperRecipe,
-    atoms_of,
-    cells_of,
-    expand,
-    operands_of,
-    read_recipe,
-)
+from faithbench.studies.reproduction.claims import Expression, atoms_of, expand, operands_of
+from faithbench.studies.reproduction.recipe import CellSpec, PaperRecipe, cells_of, read_recipe
 from tests.support.paths import ROOT
 
 PAPERS = ROOT.parent / "shared" / "papers"

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kendalltau, ranksums, ttest_ind
 
 from faithbench.stats.pairwise import holm
-from faithbench.studies.reproduction.recipe import expand
+from faithbench.studies.reproduction.claims import expand
 from faithbench.studies.reproduction.values import Measured, Missing, Value
 from faithbench.studies.reproduction.verdicts import ALONE, Judged, describe, judge
 from tests.studies.reproduction import alone, claim, grid, made, unprinted

@@ -15,17 +15,14 @@ from functools import cache
 import pytest
 
 from faithbench.studies.reproduction.catalogue import paper_names, recipe_folder
-from faithbench.studies.reproduction.recipe import (
-    CellSpec,
+from faithbench.studies.reproduction.claims import (
     ClaimSpec,
     Expression,
-    Item,
     atoms_of,
-    cells_of,
     expand,
     operands_of,
-    read_recipe,
 )
+from faithbench.studies.reproduction.recipe import CellSpec, Item, cells_of, read_recipe
 from faithbench.studies.reproduction.values import Measured, Value
 from faithbench.studies.reproduction.verdicts import judge
 from tests.studies.reproduction import alone, made

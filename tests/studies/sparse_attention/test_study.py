@@ -16,7 +16,6 @@ from faithbench.studies.sparse_attention.record import read_record
 from faithbench.studies.sparse_attention.study import (
     PAGE,
     command_of,
-    cpu_name,
     study_sparse_attention,
 )
 
@@ -138,19 +137,3 @@ def test_the_command_has_what_is_not_usual_and_no_folder_of_this_machine() -> No
         usual, folder=Path("/home/me/data"), vectors="glove", quick=True, archs=("bilstm",)
     )
     assert command_of(other) == f"{start} --arch bilstm --data DATA --vectors glove --quick"
-
-
-def test_the_processor_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the first line that has its model; where there is none, by the kind of machine."""
-    lines = "processor\t: 0\nmodel name\t: Some CPU: 3 GHz\nmodel name\t: Other\n"
-    monkeypatch.setattr(Path, "read_text", lambda _: lines)
-    assert cpu_name() == "Some CPU: 3 GHz"
-    monkeypatch.setattr(study.platform, "machine", lambda: "riscv")
-    monkeypatch.setattr(Path, "read_text", lambda _: "processor\t: 0\n")
-    assert cpu_name() == "riscv"
-
-    def fail(_: Path) -> str:
-        raise FileNotFoundError
-
-    monkeypatch.setattr(Path, "read_text", fail)
-    assert cpu_name() == "riscv"

@@ -137,7 +137,7 @@ def test_what_is_damaged_is_one_line(
     (path,) = request_of.explanations.rglob("input-x-gradient-*.json")
     copy = tmp_path / path.name
     facts = json.loads(path.read_text())
-    copy.write_text(json.dumps(facts))
+    copy.write_bytes(path.read_bytes())
     rows = path.with_name(facts["rows"]["file"]).read_bytes()
     request = replace(request_of, teacher=str(copy), out=tmp_path / "s")
     with pytest.raises(FaithbenchError, match="cannot read rows file"):

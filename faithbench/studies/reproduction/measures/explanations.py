@@ -93,7 +93,8 @@ class Explanations:
             return
         asked = replace(job, explainers=tuple(missing))
         try:
-            served = run_serving(asked, self.progress, choose_backend(self.request.jobs))
+            backend = choose_backend(self.request.jobs, str(job.model.device))
+            served = run_serving(asked, self.progress, backend)
         except RefusedError as refused:
             left_out: Mapping[str, str] = refused.reasons
         else:
@@ -171,7 +172,7 @@ def _covers(stored: StoredRecord, job: Job, cell: Cell, *, exactly: bool) -> boo
     larger = record.task.n > run.n
     return (
         record.explainer.name == cell.selected.name
-        and record.model.weights_sha256 == run.weights_sha256
+        and record.model.digest == run.model_sha256
         and record.task.data_sha256 == run.data_sha256
         and (record.task.name, record.task.version) == (run.task, run.task_version)
         and record.task.split == run.split

@@ -67,9 +67,7 @@ def figures_of(
 ) -> tuple[NetworkFigures, RecordRef]:
     """Return the figures of a network, measured unless they are there."""
     ids = [example.id for example in data.examples]
-    digest = digest_of(
-        [model.weights_sha256, data.task.name, data.task.version, data.sha256, ids, VERSION]
-    )
+    digest = digest_of([model.sha256, data.task.name, data.task.version, data.sha256, ids, VERSION])
     kind = "saliency" if saliency else "scores"
     path = folder / f"{slug(model.public_name)}-{kind}-{digest[:8]}.json"
     if not path.is_file():

@@ -54,7 +54,7 @@ class Students:
         spec = self.networks.request.recipe.models[network.key]
         lessons, seeds = self.networks.request.lessons(spec), self.networks.request.seeds_of(SEEDS)
         root = self.networks.request.results / "students"
-        out = root / slug(f"{network.key}-{name}-{lessons}-{model.weights_sha256[:8]}-{seeds}")
+        out = root / slug(f"{network.key}-{name}-{lessons}-{model.sha256[:8]}-{seeds}")
         with self.networks.clock.piece(f"distil {out.name}"):
             distil(
                 DistilRequest(

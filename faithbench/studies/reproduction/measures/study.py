@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.tasks import load_task
+from faithbench.run.backends import default_jobs
 from faithbench.studies.reproduction.measures.networks import Networks
 from faithbench.studies.reproduction.recipe import Part, cells_of
 from faithbench.studies.reproduction.request import SEEDS
@@ -58,7 +59,7 @@ def _records(networks: Networks, task: str, arch: str) -> list[StudyRecord]:
         seeds=networks.request.seeds_of(SEEDS),
         quick=networks.request.quick,
         folder=networks.request.folder,
-        jobs=networks.request.jobs or 1,
+        jobs=networks.request.jobs or default_jobs(networks.request.device) or 1,
         device=networks.request.device,
     )
     wanted = [

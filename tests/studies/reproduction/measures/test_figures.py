@@ -92,7 +92,7 @@ def test_figures_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert figures_of(model, DATA, folder, saliency=False) == (first, ref)
     # Other weights, texts or figures are another file.
     others = [
-        (replace(model, weights_sha256="other"), DATA, False),
+        (replace(model, sha256="other"), DATA, False),
         (model, replace(DATA, examples=EXAMPLES[:4]), False),
         (model, replace(DATA, sha256="other"), False),
         (model, DATA, True),

@@ -90,7 +90,7 @@ def test_a_student_is_distilled_once(
     out = reader.students.folder(network, "gradient", "ranking")
     assert reader.students.folder(network, "gradient", "ranking") == out
     (request,) = distilled
-    digest = reader.networks.load(network).weights_sha256[:8]
+    digest = reader.networks.load(network).sha256[:8]
     assert (
         out
         == request.out
