@@ -3,9 +3,11 @@
 Three steps, each a command. `read_plan` and `run_plan` run what a plan names and has no record
 yet; `publish_results` copies finished records, trimmed and packed (`complete` brings them up to
 date when a metric changes); `build_files` makes a `Board` of all published and submitted records,
-and every file of the leaderboard of that board alone.
+and every file of the leaderboard of that board alone. Of submissions, only what
+`records.passed` lists takes part.
 
-    board, files = build_files(Path("leaderboard/records"), Path("submissions"))
+    submitted = accepted_submissions(Path("submissions"), Path("leaderboard/passed.json"))
+    board, files = build_files(Path("leaderboard/records"), submitted.accepted)
     write_files(files, Path("leaderboard"))
 
 A board comes about in `gather` (comparable records), `columns`, `standings`, `column_power`,

@@ -15,7 +15,7 @@ from faithbench.data.kinds import KindName
 from faithbench.data.task_schema import Rationale, SourceName
 from faithbench.metrics.registry import Aspect, Family
 
-BOARD_SCHEMA: Final = 2
+BOARD_SCHEMA: Final = 3
 
 # Schemas are published under these names; others may have made code from it.
 _PUBLISHED_NAMES: Final = {"Score": "Cell", "BoardRow": "Entrant", "ShownExample": "Shown"}
@@ -163,6 +163,8 @@ class Table(Facts):
     """All explainers that were measured on the same terms.
 
     `id` is the task's name, with the source and more where tables of a task differ in them.
+    `model_sha256` is of all files that make the model, or, in tables of records from before that
+    was kept, of its weights alone: `model_known_by` tells which.
     """
 
     id: str
@@ -175,7 +177,8 @@ class Table(Facts):
     n: Count
     data_sha256: str
     model: str
-    weights_sha256: str
+    model_sha256: str
+    model_known_by: Literal["files", "weights"]
     dtype: str
     accuracy: float | None
     tpr_drop: float | None
@@ -261,7 +264,7 @@ class ParetoPoint(Facts):
 class Board(Facts):
     """The whole leaderboard; `digest` is that of the records it was made from."""
 
-    board_schema: Literal[2]
+    board_schema: Literal[3]
     digest: str
     records: Count
     tables: tuple[Table, ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,22 +14,36 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import reason, replace_file
 from faithbench.core.parallel import map_in_processes
 from faithbench.leaderboard.board import BOARD_SCHEMA, Board, board_schema
+from faithbench.leaderboard.former.manifest import (
+    FOLDERS,
+    MANIFEST,
+    Manifest,
+    Tables,
+    digests_on_disk,
+    manifest_json,
+    manifest_of,
+    not_ours,
+    stale_files,
+)
 from faithbench.leaderboard.gather import (
     Part,
+    PublishedRecord,
     find_records,
     groups_in,
     parts_of,
     records_digest,
 )
-from faithbench.leaderboard.html.page import render_page
+from faithbench.leaderboard.html.page import render_page, table_json
 from faithbench.leaderboard.operators import operator_pairs
-from faithbench.leaderboard.pages.formatting import MADE
+from faithbench.leaderboard.pages.badges import badges
+from faithbench.leaderboard.pages.formatting import counted
 from faithbench.leaderboard.pages.heads_page import heads_page
 from faithbench.leaderboard.pages.latex import latex
 from faithbench.leaderboard.pages.overview import overview
 from faithbench.leaderboard.pages.table_page import table_page
 from faithbench.leaderboard.rankings import counted_tables, pareto_of, ranking_of
 from faithbench.leaderboard.tables import TableContent, content_of, tables_of
+from faithbench.records.passed import Accepted
 
 Files = dict[str, bytes]
 """Contents by path below the leaderboard's folder."""
@@ -39,13 +54,14 @@ PARALLEL_FROM = 60
 HEADS_PAGE = "heads.md"
 """The page that tests the claim of Mask-LRP, where records allow it."""
 
-# Files that a build may remove: pages of tables that are no more.
-_REMOVABLE = ("tasks/*.md", "tables/*.tex", HEADS_PAGE)
 
-
-def make_board(records: Path, submissions: Path) -> Board:
+def make_board(records: Path, submissions: Sequence[Accepted]) -> Board:
     """Read all records and work out the board."""
-    published = find_records(records, submissions)
+    return board_of(find_records(records, submissions))
+
+
+def board_of(published: Sequence[PublishedRecord]) -> Board:
+    """Work out the board of these records."""
     processes = _processes(len(published))
     contents = map_in_processes(_contents, parts_of(published), processes)
     tables = tables_of(content for part in contents for content in part)
@@ -66,11 +82,13 @@ def _contents(part: Part) -> list[TableContent]:
     return [content_of(group) for group in groups_in(part)]
 
 
-def build_files(records: Path, submissions: Path) -> tuple[Board, Files]:
+def build_files(
+    records: Path, submissions: Sequence[Accepted], tables: Tables = "inside"
+) -> tuple[Board, Files]:
     """Read all records, and return the board and every file of the leaderboard."""
     with _no_collection():
         board = make_board(records, submissions)
-        return board, render(board)
+        return board, render(board, tables)
 
 
 @contextmanager
@@ -85,10 +103,15 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def render(board: Board) -> Files:
-    """Return every file of the leaderboard: a function of the board alone."""
+def render(board: Board, tables: Tables = "inside") -> Files:
+    """Return every file of the leaderboard: a function of the board and of where tables go."""
+    beside: dict[str, str] = {}
+    if tables == "beside":
+        names = [f"data/{table.id}.json" for table in board.tables]
+        texts = _made([partial(table_json, table) for table in board.tables], board.records)
+        beside = dict(zip(names, texts, strict=True))
     makers: dict[str, Callable[[], str]] = {
-        "index.html": partial(render_page, board),  # the longest work first
+        "index.html": partial(render_page, board, beside=beside),  # the longest work first
         "leaderboard.json": partial(board_json, board),
         "leaderboard.schema.json": board_schema,
         "README.md": partial(overview, board),
@@ -98,8 +121,14 @@ def render(board: Board) -> Files:
     for table in board.tables:
         makers[f"tasks/{table.id}.md"] = partial(table_page, table, board.operators)
         makers[f"tables/{table.id}.tex"] = partial(latex, table)
-    texts = map_in_processes(lambda make: make(), list(makers.values()), _processes(board.records))
-    return {name: text.encode() for name, text in sorted(zip(makers, texts, strict=True))}
+    made = dict(zip(makers, _made(list(makers.values()), board.records), strict=True))
+    every = made | beside | badges(board)
+    files = {name: text.encode() for name, text in sorted(every.items())}
+    return files | {MANIFEST: manifest_json(manifest_of(files, tables))}
+
+
+def _made(makers: Sequence[Callable[[], str]], records: int) -> list[str]:
+    return map_in_processes(lambda make: make(), makers, _processes(records))
 
 
 def _processes(records: int) -> int | None:
@@ -116,26 +145,49 @@ def board_json(board: Board) -> str:
     return f'{{{head},\n"tables":[\n{tables}\n]}}\n'
 
 
-def write_files(files: Files, out: Path) -> list[str]:
-    """Write all files, remove pages of former builds, and return the names of what changed."""
-    _check_folder(out)
-    changed = []
+def write_files(files: Files, out: Path, overwrite: bool = False) -> list[str]:
+    """Write all files, remove those of former builds, and return the names of what changed.
+
+    What no build made is refused; with `overwrite` it is replaced.
+    """
+    _check_links(out)
     try:
-        for name, data in files.items():
-            path = out / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.is_file() or path.read_bytes() != data:
-                replace_file(path, data)
-                changed.append(name)
-        for name in stale_files(files, out):
-            (out / name).unlink()
-            changed.append(name)
+        if not overwrite:
+            _check_ours(files, out)
+        stale = stale_files(files, out, overwrite)
+        changed = [name for name, data in files.items() if not _holds(out / name, data)]
+        if changed or stale:
+            _replace(files, changed, stale, out)
     except OSError as error:
         raise FaithbenchError(
             f"cannot write the leaderboard to {out}: {reason(error)}; "
             "choose another folder with --out"
         ) from error
-    return changed
+    return changed + stale
+
+
+def _replace(files: Files, changed: Sequence[str], stale: Sequence[str], out: Path) -> None:
+    """Write and remove files; the manifest is first, with what is on disk, and again last."""
+    manifest = Manifest.model_validate_json(files[MANIFEST])
+    former = digests_on_disk([*changed, *stale], out)
+    former.pop(MANIFEST, None)
+    out.mkdir(parents=True, exist_ok=True)
+    replace_file(out / MANIFEST, manifest_json(manifest.model_copy(update={"former": former})))
+    for name in changed:
+        if name != MANIFEST:
+            (out / name).parent.mkdir(exist_ok=True)
+            replace_file(out / name, files[name])
+    for name in stale:
+        (out / name).unlink()
+    # Of a first build it is there already: killed while it wrote the same again, it would leave a
+    # temporary file to a next build that has nothing to write.
+    if former:
+        replace_file(out / MANIFEST, files[MANIFEST])
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Return whether a file has this content; what is no file, such as a pipe, has not."""
+    return path.is_file() and not path.is_symlink() and path.read_bytes() == data
 
 
 def differences(files: Files, out: Path) -> list[str]:
@@ -143,34 +195,33 @@ def differences(files: Files, out: Path) -> list[str]:
     lines = []
     for name, data in files.items():
         path = out / name
-        if not path.is_file():
-            lines.append(f"{path}: missing")
-        elif path.read_bytes() != data:
-            lines.append(f"{path}: differs")
+        if not _holds(path, data):
+            lines.append(f"{path}: {'differs' if os.path.lexists(path) else 'missing'}")
     return lines + [f"{out / name}: no longer belongs here" for name in stale_files(files, out)]
 
 
-def stale_files(files: Files, out: Path) -> list[str]:
-    """Return pages of former builds whose table is no more."""
-    pages = [path for pattern in _REMOVABLE for path in sorted(out.glob(pattern))]
-    names = {path: path.relative_to(out).as_posix() for path in pages}
-    return [name for path, name in names.items() if name not in files and _is_built(path)]
+def _check_links(out: Path) -> None:
+    """Refuse a folder whose folders are links: files elsewhere would be replaced."""
+    for folder in (out / name for name in FOLDERS):
+        if folder.is_symlink():
+            raise FaithbenchError(
+                f"{folder} is a link, and files elsewhere would be overwritten; remove it, or "
+                "choose another folder with --out"
+            )
 
 
-def _check_folder(out: Path) -> None:
-    """Refuse a folder whose README is not a leaderboard's, but the project's own, say."""
-    readme = out / "README.md"
-    if readme.is_file() and not _is_built(readme):
+def _check_ours(files: Files, out: Path) -> None:
+    """Refuse to replace what is not listed, with its digest, as made by a build."""
+    foreign = not_ours(files, out)
+    if foreign:
+        first, *others = foreign
+        more = f" and {counted(len(others), 'other file')}" if others else ""
+        them = "them" if others else "it"
         raise FaithbenchError(
-            f"{readme} was not made by `faithbench leaderboard build` and would be overwritten; "
-            "choose another folder with --out, or move that file away"
+            f"{out / first}{more} would be overwritten, and {out / MANIFEST} does not list {them} "
+            f"as made by a build; move {them} away, choose another folder with --out, or replace "
+            f"{them} with --overwrite"
         )
-
-
-def _is_built(path: Path) -> bool:
-    """Return whether a file was made by a build, by its first line."""
-    with path.open("rb") as file:
-        return MADE.encode() in file.readline()
 
 
 def _compact(data: object) -> str:

@@ -3,6 +3,9 @@
 Published rows keep the scores of a few examples only. So the explainer of a record is run again
 on the record's examples, without the metrics that ask the model about erased inputs, and the new
 values take the place of old ones. Everything else of the record stays as it was measured.
+
+A record of an older revision of its explainer gets the cost of the current one in the same way, and
+its times, which are then those of this machine. If the scores changed too, it has to be run again.
 """
 
 from __future__ import annotations
@@ -22,15 +25,21 @@ from faithbench.core.types import Progress
 from faithbench.data.tasks import load_task
 from faithbench.explainers.registry import is_control
 from faithbench.leaderboard.plan import Say
-from faithbench.metrics.registry import METRICS, Measure, Metric, text_metrics
+from faithbench.metrics.registry import (
+    METRICS,
+    Metric,
+    find_metrics,
+    measures_per_example,
+    text_metrics,
+)
 from faithbench.records.conditions import describe_field, differing
-from faithbench.records.identity import Identity, identity_of
+from faithbench.records.identity import renamed_stem, stem_of
 from faithbench.records.record import dumps, read
 from faithbench.records.rows import ResultRow, to_header, to_line
 from faithbench.records.rows_file import read_keyed_rows
 from faithbench.records.schema import Record, RowsFacts
 from faithbench.records.store import StoredRecord, record_files
-from faithbench.records.summary import metric_facts
+from faithbench.records.summary import cost_facts, metric_facts
 
 if TYPE_CHECKING:  # this room is imported without torch
     from faithbench.explainers.selection import Selected
@@ -44,11 +53,26 @@ MOST_DIFFERING = 0.05
 
 
 class DueRecord(NamedTuple):
-    """A published record, its path below the folder, and the metrics that it lacks."""
+    """A published record, its path below the folder, and the metrics that it lacks.
+
+    `revision` is the explainer's current one, if that is another than the record's.
+    """
 
     inside: str
     stored: StoredRecord
     metrics: tuple[Metric, ...]
+    revision: int | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the explainer has to run for it."""
+        return bool(self.metrics) or self.revision is not None
+
+    @property
+    def lacks(self) -> str:
+        """What it lacks, in words."""
+        cost = [] if self.revision is None else [f"the cost of revision {self.revision}"]
+        return ", ".join([*(metric.name for metric in self.metrics), *cost])
 
     @property
     def table(self) -> str:
@@ -75,13 +99,15 @@ def complete_records(
     due = _find_due(records, only)
     for one in due:
         if is_control(one.stored.record.explainer.name) and _has_measures(one.stored.record):
-            _write(one, {}, [m for m in _measures() if m.name in one.stored.record.metrics])
-            say(
-                f"{one.inside}: has no {', '.join(m.name for m in _measures())}, as it is a control"
-            )
-    waiting = [one for one in _find_due(records, only) if one.metrics]
+            measures = measures_per_example()
+            _write(one, {}, [m for m in measures if m.name in one.stored.record.metrics])
+            say(f"{one.inside}: has no {', '.join(m.name for m in measures)}, as it is a control")
+    waiting = [one for one in _find_due(records, only) if one.is_waiting]
     if not waiting:
-        say("all records have the current version of all metrics of words and scores")
+        say(
+            "all records have the current version of all metrics of words and scores, and the cost "
+            "of their explainer's current revision"
+        )
     for group in _groups(waiting):
         _complete_group(group, data, results, jobs, say, progress)
 
@@ -107,12 +133,19 @@ def due_metrics(record: Record) -> tuple[Metric, ...]:
     return tuple(found)
 
 
+def due_revision(record: Record) -> int | None:
+    """Return the current revision of a record's explainer, if the record is of an older one."""
+    selected = _selected(record)
+    outdated = selected is not None and record.explainer.revision < selected.revision
+    return selected.revision if selected is not None and outdated else None
+
+
 def _find_due(records: Path, only: Sequence[str]) -> list[DueRecord]:
     """Return the records that lack something, refusing a name that none of them has."""
     if not records.is_dir():
         raise FaithbenchError(f"records folder {records} does not exist; check --records")
     every = [
-        DueRecord(inside, StoredRecord(path, record), due_metrics(record))
+        DueRecord(inside, StoredRecord(path, record), due_metrics(record), due_revision(record))
         for path, inside in record_files(records)
         for record in [read(path)]
     ]
@@ -124,25 +157,23 @@ def _find_due(records: Path, only: Sequence[str]) -> list[DueRecord]:
         one
         for one in every
         if (not only or {one.table, one.stored.record.task.name} & set(only))
-        and (one.metrics or is_control(one.stored.record.explainer.name))
+        and (one.is_waiting or is_control(one.stored.record.explainer.name))
     ]
 
 
-def _measures() -> list[Measure]:
-    """Return what the run measures of an explainer per example, which controls do not have."""
-    return [m for m in METRICS.values() if isinstance(m, Measure) and m.per_example]
-
-
 def _has_measures(record: Record) -> bool:
-    return any(m.name in record.metrics and record.metrics[m.name].n for m in _measures())
+    return any(
+        m.name in record.metrics and record.metrics[m.name].n for m in measures_per_example()
+    )
 
 
 def _groups(due: Sequence[DueRecord]) -> Iterator[list[DueRecord]]:
-    """Yield records that one run can complete: same conditions, seeds and metrics."""
+    """Yield records that one run can complete: same conditions, seeds, metrics, kind of need."""
     groups: dict[tuple[object, ...], list[DueRecord]] = {}
     for one in due:
         names = tuple(metric.name for metric in one.metrics)
-        key = (one.table, one.stored.conditions, one.stored.record.seeds, names)
+        costs = one.revision is not None
+        key = (one.table, one.stored.conditions, one.stored.record.seeds, names, costs)
         groups.setdefault(key, []).append(one)
     yield from groups.values()
 
@@ -161,16 +192,27 @@ def _complete_group(
 
     first = group[0].stored
     chosen = {one.inside: _selected(one.stored.record) for one in group}
+    known = []
     for one in group:
-        if chosen[one.inside] is None:
+        selected = chosen[one.inside]
+        if selected is None:
             say(f"{one.inside}: left as it is, its explainer does not come with faithbench")
-    known = [one for one in group if chosen[one.inside] is not None]
+        elif one.revision is not None and not _is_named_after(one.stored.path, selected):
+            say(f"{one.inside}: left as it is, its explainer has other defaults now: run it again")
+        else:
+            known.append(one)
     if not known:
         return
-    names = ", ".join(metric.name for metric in group[0].metrics)
-    say(f"{group[0].table}: {len(known)} records lack {names}")
+    say(f"{group[0].table}: {len(known)} records lack {group[0].lacks}")
     explainers = [chosen[one.inside] for one in known]
-    job = make_job(_request(first.record, explainers, group[0].metrics, data, results))
+    metrics = [metric.name for metric in group[0].metrics]
+    if group[0].revision is not None:
+        metrics += [metric.name for metric in find_metrics("speed")]
+    try:
+        job = make_job(_request(first.record, explainers, metrics, data, results))
+    except FaithbenchError as error:  # its model is not here, say: other tables go on
+        say(f"{group[0].table}: {len(known)} records left as they are, {error}")
+        return
     if job.conditions != first.conditions:
         fields = ", ".join(map(describe_field, differing([job.conditions, first.conditions])))
         say(f"{group[0].table}: left as it is, it was measured with another {fields}")
@@ -200,10 +242,15 @@ def _selected(record: Record) -> Selected | None:
         return None
 
 
+def _is_named_after(path: Path, selected: Selected) -> bool:
+    """Return whether a record's file is named after its settings, as one written today is."""
+    return path.stem == stem_of(selected.label, path.stem.rpartition("-")[2])
+
+
 def _request(
     record: Record,
     explainers: Sequence[object],
-    metrics: Sequence[Metric],
+    metrics: Sequence[str],
     data: Path | None,
     results: Path,
 ) -> Request:
@@ -220,7 +267,7 @@ def _request(
         source=task.source,
         split=task.split,
         limit=task.n,
-        metrics=",".join(metric.name for metric in metrics),
+        metrics=",".join(metrics),
         operator=record.protocol.operator,
         dtype=model.dtype,
         seed=record.seeds[0],
@@ -240,7 +287,8 @@ def _run_missing(job: Job, jobs: int | None, progress: Progress) -> None:
     cells = [Cell(job, selected) for selected in job.explainers]
     missing = [c.selected for c in cells if not (c.folder / f"{c.stem}.json").is_file()]
     if missing:
-        run(replace(job, explainers=tuple(missing)), progress, choose_backend(jobs))
+        backend = choose_backend(jobs, str(job.model.device))
+        run(replace(job, explainers=tuple(missing)), progress, backend)
 
 
 def _complete(due: DueRecord, fresh: StoredRecord) -> str:
@@ -255,7 +303,7 @@ def _complete(due: DueRecord, fresh: StoredRecord) -> str:
     differ = sum(not _same_scores(row, new[row.id]) for row in compared)
     if differ > MOST_DIFFERING * len(compared):
         return f"left as it is, {differ} of {len(compared)} explanations changed: run it again"
-    path = _write(due, new, due.metrics, encoder)
+    path = _write(due, new, due.metrics, encoder, None if due.revision is None else fresh.record)
     moved = "" if path == old.path else f" as {path.name}"
     return f"completed{moved}, {differ} of {len(compared)} explanations differ"
 
@@ -277,17 +325,22 @@ def _write(
     new: Mapping[str, ResultRow],
     metrics: Sequence[Metric],
     encoder: str | None = None,
+    costs: Record | None = None,
 ) -> Path:
     """Write rows and record with the new values, and return the record's path.
 
-    Values that `new` does not have become null. Versions of metrics are a part of a record's
-    name, so that a completed record may have another one; the old files are removed last.
+    Values that `new` does not have become null. The explainer's revision, its cost and its times
+    are those of the record `costs`, where there is one. Versions of metrics and the revision are a
+    part of a record's name, so that a completed record may have another one; the old files are
+    removed last.
     """
     stored = due.stored
     old_rows = stored.path.with_name(stored.record.rows.file)
     key, rows = read_keyed_rows(old_rows, stored.record.rows.sha256)
     names = [metric.name for metric in metrics]
     rows = tuple(_with_values(row, new.get(row.id), names) for row in rows)
+    if costs is not None:
+        rows = tuple(_with_cost(row, new[row.id]) for row in rows)
     proxy = stored.record.task.rationale == "proxy"
     facts = {metric.name: metric_facts(metric, rows, proxy=proxy) for metric in metrics}
     protocol = stored.record.protocol
@@ -297,7 +350,14 @@ def _write(
             "protocol": protocol.model_copy(update={"encoder": protocol.encoder or encoder}),
         }
     )
-    path = stored.path.with_name(f"{_stem(stored, record, rows)}.json")
+    if costs is not None:
+        explainer = record.explainer.model_copy(update={"revision": costs.explainer.revision})
+        record = record.model_copy(
+            update={"explainer": explainer, "cost": cost_facts(rows), "timing": costs.timing}
+        )
+    path = stored.path.with_name(
+        f"{renamed_stem(stored.path.stem, stored.record, record, rows)}.json"
+    )
     packed = path.with_name(f"{path.stem}.rows.jsonl.gz")
     lines = to_header(key) + b"".join(to_line(row) for row in rows)
     try:
@@ -321,16 +381,8 @@ def _with_values(row: ResultRow, new: ResultRow | None, names: Sequence[str]) ->
     return msgspec.structs.replace(row, values=row.values | values, by_seed=kept | taken)
 
 
-def _stem(stored: StoredRecord, record: Record, rows: Sequence[ResultRow]) -> str:
-    """Return the file name of a completed record: as before, but for the digest at its end."""
-    label, _, digest = stored.path.stem.rpartition("-")
-    for absent in ((), tuple(m.name for m in _measures() if m.name not in record.metrics)):
-        if _without(identity_of(stored.record, rows), absent).digest.startswith(digest):
-            return f"{label}-{_without(identity_of(record, rows), absent).digest[:8]}"
-    return stored.path.stem
-
-
-def _without(identity: Identity, absent: Sequence[str]) -> Identity:
-    """Return the identity of a run that took some metrics out of `all`."""
-    metrics = {name: version for name, version in identity.metrics.items() if name not in absent}
-    return replace(identity, metrics=metrics)
+def _with_cost(row: ResultRow, new: ResultRow) -> ResultRow:
+    """Return a row with the explainer's passes taken from another; rows of metrics stay."""
+    return msgspec.structs.replace(
+        row, forwards=new.forwards, backwards=new.backwards, elsewhere=new.elsewhere
+    )

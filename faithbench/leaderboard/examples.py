@@ -37,25 +37,29 @@ def shown_examples(group: Group) -> tuple[ShownExample, ...]:
     length = np.mean([len(rows[choosing[0].label][i].tokens) for i in ids])
     wanted = max(MIN_EXAMPLES, min(MAX_EXAMPLES, int(MAX_TOKENS / length)))
     indices = np.linspace(0, len(ids) - 1, min(len(ids), wanted)).round().astype(int)
-    return tuple(_shown_example(ids[index], group, choosing[0], rows) for index in indices)
+    return tuple(_shown_example(ids[index], group, choosing, rows) for index in indices)
 
 
 def _shown_example(
-    example: str, group: Group, reference: Entry, rows: Mapping[str, RowsById]
+    example: str, group: Group, choosing: Sequence[Entry], rows: Mapping[str, RowsById]
 ) -> ShownExample:
-    """Return one example; prediction and tokens are those in the rows of `reference`."""
-    row, record = rows[reference.label][example], reference.first
+    """Return one example; prediction and tokens are those in the rows of the first that choose."""
+    row, record = rows[choosing[0].label][example], choosing[0].first
     kind = KINDS[record.task.kind]
     scores = {
         entry.label: rows[entry.label][example].scores
         for entry in group.entries
         if example in rows[entry.label] and rows[entry.label][example].tokens == row.tokens
     }
+    # Rows of older records do not tell the words of an answer, those of newer ones do.
+    alike = [rows[entry.label][example] for entry in choosing]
+    answer = next((r.answer for r in alike if r.answer and r.target == row.target), "")
+    name = kind.name_target(record.model.labels, row.target)
     people = [scores[e.label] for e in group.entries if e.is_human and e.label in scores]
     return ShownExample(
         id=without_controls(example),
         tokens=tuple(without_controls(token) for token in row.tokens),
-        said=without_controls(kind.name_target(record.model.labels, row.target)),
+        said=without_controls(": ".join(filter(None, (name, answer)))),
         truth=without_controls(kind.name_truth(record.model.labels, row.label)),
         right=row.right,
         probability=round(row.probability, 6),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +19,17 @@ from faithbench.core.rounding import decimals
 from faithbench.core.types import Floats
 from faithbench.explainers.registry import is_control
 from faithbench.leaderboard.names import labels_of
+from faithbench.metrics.registry import METRICS
 from faithbench.records.conditions import Conditions, conditions_of
+from faithbench.records.passed import Accepted
 from faithbench.records.record import read
 from faithbench.records.rows import ResultRow
 from faithbench.records.rows_file import read_rows
 from faithbench.records.schema import Record
 from faithbench.records.store import StoredRecord, record_files
 
+MAX_VALUE = 1e6
+"""Largest value of a metric without bounds: those are log-odds and counts, far below this."""
 CURVE_STEPS = 9
 """Number of erased shares in a curve: 10, 20, ..., 90%."""
 
@@ -117,31 +122,33 @@ class Group:
     entries: tuple[Entry, ...]
 
 
-def find_records(records: Path, submissions: Path) -> list[PublishedRecord]:
-    """Read all records below two folders, not yet their rows."""
+def find_records(records: Path, submissions: Sequence[Accepted]) -> list[PublishedRecord]:
+    """Read the records of a folder and of accepted submissions, not yet their rows."""
     published = [
         PublishedRecord(StoredRecord(path, read(path)), shown_path, submission)
         for path, shown_path, submission in _published_files(records, submissions)
     ]
     if not published:
         raise FaithbenchError(
-            f"no record in {records} nor in {submissions}; make some with `faithbench run`, then "
-            "`faithbench leaderboard publish --results results --records "
-            f"{records}`, or point --records at another folder"
+            f"no record in {records} nor of a submission that passed its check; "
+            "make some with `faithbench run`, then `faithbench leaderboard publish --results "
+            f"results --records {records}`, or point --records at another folder"
         )
     return published
 
 
-def shown_paths(records: Path, submissions: Path) -> list[str]:
+def shown_paths(records: Path, submissions: Sequence[Accepted]) -> list[str]:
     """Return the paths of all records as pages show them, without reading any."""
     return [shown_path for _, shown_path, _ in _published_files(records, submissions)]
 
 
-def _published_files(records: Path, submissions: Path) -> list[tuple[Path, str, str | None]]:
+def _published_files(
+    records: Path, submissions: Sequence[Accepted]
+) -> list[tuple[Path, str, str | None]]:
     """Return the files of all records, their paths as pages show them, and their submissions.
 
-    Without a folder of submissions there are none, but a missing records folder is refused: a
-    mistyped name would else make a board of the submissions alone.
+    A missing records folder is refused: a mistyped name would else make a board of the
+    submissions alone.
     """
     if not records.is_dir():
         raise FaithbenchError(
@@ -151,10 +158,14 @@ def _published_files(records: Path, submissions: Path) -> list[tuple[Path, str, 
     files: list[tuple[Path, str, str | None]] = [
         (path, f"records/{inside}", None) for path, inside in record_files(records)
     ]
-    folders = sorted(submissions.iterdir()) if submissions.is_dir() else []
-    for folder in folders:
-        for path, inside in record_files(folder / "records"):
-            files.append((path, f"submissions/{folder.name}/records/{inside}", folder.name))
+    for submission in submissions:
+        name = submission.folder.name
+        for inside in submission.records:
+            files.append((submission.folder / inside, f"submissions/{name}/{inside}", name))
+    for path, _, _ in files:
+        # Reading a pipe would wait for ever, and a link may lead anywhere.
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise FaithbenchError(f"record {path} is not a plain file; remove it")
     return files
 
 
@@ -175,7 +186,7 @@ def parts_of(records: Sequence[PublishedRecord]) -> list[Part]:
     parts: dict[tuple[str, str, str], Part] = {}
     for published, label in zip(records, labels, strict=True):
         record = published.stored.record
-        key = (record.task.name, record.task.source, record.model.weights_sha256)
+        key = (record.task.name, record.task.source, record.model.digest)
         parts.setdefault(key, []).append((published, label))
     return list(parts.values())
 
@@ -207,16 +218,42 @@ def read_values(stored: StoredRecord) -> RecordValues:
     # Turned and copied, so that the values of a metric lie next to each other in memory: they
     # are read as a whole, once for every pair of explainers.
     by_metric = np.array(values, dtype=float).reshape(len(ordered), len(record.metrics)).T.copy()
+    by_name = dict(zip(record.metrics, by_metric, strict=True))
+    by_seed = _values_by_seed(record, ordered)
+    _check_possible(stored, len(rows), [*by_name.items(), *by_seed.items()])
     curves = [(row.probability, *row.curve) for row in ordered if len(row.curve) == CURVE_STEPS]
     return RecordValues(
         stored=stored,
         conditions=conditions_of(record, ordered),
         ids=tuple(row.id for row in ordered),
-        values=dict(zip(record.metrics, by_metric, strict=True)),
-        by_seed=_values_by_seed(record, ordered),
+        values=by_name,
+        by_seed=by_seed,
         curve=tuple(np.mean(curves, axis=0).tolist()) if curves else (),
         scored={row.id: row for row in ordered if row.tokens},
     )
+
+
+def _check_possible(stored: StoredRecord, rows: int, values: Sequence[tuple[str, Floats]]) -> None:
+    """Refuse a record that no run can have written: no examples or seeds, values out of range."""
+    record = stored.record
+    problem = ""
+    if not rows or record.task.n != rows:
+        problem = f"says n = {record.task.n} and has {rows} examples"
+    elif not record.seeds:
+        problem = "names no seed"
+    for name, array in values:
+        present = array[~np.isnan(array)]
+        low, high = -MAX_VALUE, MAX_VALUE
+        if name in METRICS:
+            low, high = max(low, METRICS[name].low), min(high, METRICS[name].high)
+        # Values are rounded to 9 decimals, which may put one just beyond its bound.
+        wrong = present[(present < low - 1e-9) | (present > high + 1e-9)]
+        if len(wrong) and not problem:
+            problem = f"has a {name} of {wrong[0]:g}, where {low:g} to {high:g} is possible"
+    if problem:
+        raise FaithbenchError(
+            f"record {stored.path} {problem}; remove it, or run the explainer again"
+        )
 
 
 def _values_by_seed(record: Record, rows: Sequence[ResultRow]) -> dict[str, Floats]:

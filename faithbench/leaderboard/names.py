@@ -128,10 +128,10 @@ _ID_PARTS: dict[str, Callable[[Conditions], str]] = {
     "ids": lambda given: f"{given.n}-{given.ids[:6]}",
     "data_sha256": lambda given: f"data-{given.data_sha256[:6]}",
     # Nor must the models of a study rename the table of the task's own model.
-    "weights_sha256": lambda given: (
+    "model_sha256": lambda given: (
         ""
         if is_own_model(given.task, given.model)
-        else f"{slug(given.model)}-{given.weights_sha256[:6]}"
+        else f"{slug(given.model)}-{given.model_sha256[:6]}"
     ),
     "dtype": lambda given: given.dtype,
     "protocol": lambda given: f"protocol-{given.protocol}",
@@ -177,7 +177,7 @@ def table_titles(every: Sequence[Conditions]) -> list[str]:
         task = conditions.task
         parts = [load_task(task).title if task in known else task]
         for field in _telling_fields(conditions, every):
-            if field != "weights_sha256" or not is_own_model(task, conditions.model):
+            if field != "model_sha256" or not is_own_model(task, conditions.model):
                 parts.append(f"{describe_field(field)} {describe_value(conditions, field)}")
         titles.append("; ".join(parts))
     return titles

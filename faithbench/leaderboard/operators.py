@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+
+import numpy as np
 
 from faithbench.core.rounding import decimals
 from faithbench.leaderboard.board import OperatorPair, Table
 from faithbench.leaderboard.rankings import USUAL_OPERATOR, same_but_operator
 from faithbench.leaderboard.standings import GATE
+from faithbench.metrics.rank_correlation import kendall
 
 BEST = 10
 """How many of the first table's leaders are compared apart: the order of the last matters less."""
@@ -55,13 +57,9 @@ def _kendall(
     labels: Sequence[str], first: Mapping[str, float], second: Mapping[str, float]
 ) -> float | None:
     """Return tau-b of two orders; None of fewer than two labels, or where all are tied."""
-    from scipy.stats import kendalltau
-
     known = [label for label in labels if label in first and label in second]
-    if len(known) < 2:
-        return None
-    tau = float(kendalltau([first[x] for x in known], [second[x] for x in known]).statistic)
-    return None if math.isnan(tau) else decimals(tau)
+    tau = kendall(np.array([first[x] for x in known]), np.array([second[x] for x in known]))
+    return None if tau is None else decimals(tau)
 
 
 def _leaders(places: Mapping[str, float]) -> tuple[str, ...]:

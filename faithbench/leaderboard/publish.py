@@ -16,15 +16,16 @@ from faithbench.records.record import dumps, read
 from faithbench.records.rows import ResultRow, to_header, to_line
 from faithbench.records.rows_file import read_bytes, read_keyed_rows
 from faithbench.records.schema import RowsFacts
-from faithbench.records.store import record_files
+from faithbench.records.store import StoredRecord, record_files
 
 
 @dataclass(frozen=True)
 class PublishResult:
-    """The number of records in the results folder, and the files that were written anew."""
+    """The number of records in the results folder, and the files written anew and removed."""
 
     count: int
     changed: tuple[Path, ...]
+    removed: tuple[Path, ...] = ()
 
 
 def publish_results(results: Path, records: Path, attributions: int = 40) -> PublishResult:
@@ -32,6 +33,7 @@ def publish_results(results: Path, records: Path, attributions: int = 40) -> Pub
 
     Values are kept for all examples, tokens and scores for at most `attributions` of them: the
     same ones for all explainers of the same examples. Files with the same content are left alone.
+    Records that an older revision of the same explainer left under the same conditions are removed.
     """
     if not results.is_dir():
         raise FaithbenchError(
@@ -45,16 +47,18 @@ def publish_results(results: Path, records: Path, attributions: int = 40) -> Pub
             "--results at another folder"
         )
     changed: list[Path] = []
+    removed: list[Path] = []
     for path, inside in files:
         target = records / inside
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             changed += _copy(path, target, attributions)
+            removed += _remove_older(target)
         except OSError as error:
             raise FaithbenchError(
                 f"cannot write {target}: {reason(error)}; choose another folder with --records"
             ) from error
-    return PublishResult(len(files), tuple(changed))
+    return PublishResult(len(files), tuple(changed), tuple(removed))
 
 
 def kept_ids(ids: Collection[str], count: int) -> set[str]:
@@ -65,12 +69,12 @@ def kept_ids(ids: Collection[str], count: int) -> set[str]:
 
 
 def trimmed(rows: Sequence[ResultRow], count: int) -> list[ResultRow]:
-    """Drop tokens and scores of all but `count` rows, and scores of further seeds of all."""
+    """Drop tokens, answers and scores of all but `count` rows, and further seeds' scores of all."""
     kept = kept_ids([row.id for row in rows], count)
     return [
         msgspec.structs.replace(row, more_scores=())
         if row.id in kept
-        else msgspec.structs.replace(row, more_scores=(), tokens=(), scores=())
+        else msgspec.structs.replace(row, more_scores=(), tokens=(), scores=(), answer="")
         for row in rows
     ]
 
@@ -95,3 +99,27 @@ def _copy(path: Path, target: Path, attributions: int) -> list[Path]:
         replace_file(target, text)
         changed.append(target)
     return changed
+
+
+def _remove_older(target: Path) -> list[Path]:
+    """Remove what older revisions of a record's explainer left; return the files.
+
+    Their file names say the same but for the digest, though a setting may have another default.
+    """
+    new = StoredRecord(target, read(target))
+    removed: list[Path] = []
+    for path in sorted(target.parent.glob("*.json")):
+        if path.stem.rpartition("-")[0] != target.stem.rpartition("-")[0]:
+            continue
+        old = StoredRecord(path, read(path))
+        if (
+            old.record.explainer.revision < new.record.explainer.revision
+            and old.record.explainer.name == new.record.explainer.name
+            and old.record.seeds == new.record.seeds
+            and old.conditions == new.conditions
+        ):
+            files = (path, path.with_name(old.record.rows.file))
+            for file in files:  # the record first: none is left without its rows
+                file.unlink()
+            removed += files
+    return removed

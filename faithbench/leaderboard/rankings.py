@@ -108,7 +108,7 @@ def same_but_operator(table: Table) -> tuple[object, ...]:
     """Return what tables agree in that show the same examples and model, however erased."""
     return (
         table.task, table.task_version, table.source, table.split, table.n, table.data_sha256,
-        table.weights_sha256, table.dtype, table.protocol, table.long,
+        table.model_sha256, table.dtype, table.protocol, table.long,
     )  # fmt: skip
 
 

@@ -62,7 +62,8 @@ def full(chromium: Any, pages: dict[str, Path]) -> Iterator[Reader]:
 
 
 def _quiet_reader(chromium: Any, page: Path) -> Iterator[Reader]:
-    """Give a reader, and see that the page neither complained nor asked for anything."""
+    """Give a reader on a first visit; the page may neither complain nor ask for anything."""
+    browser.forget(chromium)
     chromium.get_log("browser")
     browser.requests(chromium)
     browser.resize(chromium, 1360)

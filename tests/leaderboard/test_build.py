@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import replace_file
 from faithbench.leaderboard import build
 from faithbench.leaderboard.board import Board
 from faithbench.leaderboard.build import differences, make_board, render, write_files
 from tests.support.stores import store
 
 UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
-NONE = Path("no-such-folder")
+NONE = ()
 HOSTILE = "<script>alert(1)</script>|`x`[a](http://b)\\input{/etc/passwd}$1$_*\n\x1b[31m"
 
 
@@ -30,8 +32,8 @@ def records(tmp_path: Path) -> Path:
 def test_all_files_and_what_they_say(records: Path, tmp_path: Path) -> None:
     files = {name: data.decode() for name, data in render(make_board(records, NONE)).items()}
     assert list(files) == [
-        "README.md", "index.html", "leaderboard.json", "leaderboard.schema.json",
-        "tables/sst2.tex", "tasks/sst2.md",
+        "README.md", "badges/lime.json", "badges/random.json", "index.html", "leaderboard.json",
+        "leaderboard.schema.json", "tables/sst2.tex", "tasks/sst2.md", "manifest.json",
     ]  # fmt: skip
     page = files["tasks/sst2.md"]
     assert "| explainer | AOPC ↑ | LOdds ↓ |" in page and "**bundled**" in page
@@ -77,33 +79,138 @@ def test_order_and_place_of_records_change_nothing(records: Path, tmp_path: Path
 
 def test_check_finds_every_difference(records: Path, tmp_path: Path) -> None:
     out, files = tmp_path / "out", render(make_board(records, NONE))
-    assert len(differences(files, out)) == 6 and differences(files, out)[0].endswith(": missing")
+    assert len(differences(files, out)) == 9 and differences(files, out)[0].endswith(": missing")
     assert write_files(files, out) == list(files) and differences(files, out) == []
     assert write_files(files, out) == [], "nothing is written twice"
     page = out / "tasks" / "sst2.md"
     page.write_bytes(page.read_bytes().replace(b".407", b".408", 1))
     assert differences(files, out) == [f"{page}: differs"]
+    page.unlink()
     assert write_files(files, out) == ["tasks/sst2.md"] and differences(files, out) == []
 
 
-def test_pages_of_former_builds_are_removed_and_others_kept(records: Path, tmp_path: Path) -> None:
+def test_what_a_build_made_is_replaced_and_removed_by_the_next(
+    records: Path, tmp_path: Path
+) -> None:
+    out, former = tmp_path / "out", render(make_board(records, NONE), "beside")
+    write_files(former, out)
+    (out / "tasks" / "notes.md").write_text("mine\n")
+    store(records, "random-22222222", {"aopc": [0.1] * 7, "lodds": [None, *UP[1:]]})
+    files = render(make_board(records, NONE))
+    assert differences(files, out)[-1] == f"{out / 'data' / 'sst2.json'}: no longer belongs here"
+    changed = write_files(files, out)
+    assert changed[-1] == "data/sst2.json" and "tasks/sst2.md" in changed
+    assert not (out / "data" / "sst2.json").exists() and differences(files, out) == []
+    assert (out / "tasks" / "notes.md").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("name", ["README.md", "index.html", "tasks/sst2.md", "manifest.json"])
+@pytest.mark.parametrize("former", [True, False])
+def test_what_no_build_made_is_not_overwritten(
+    records: Path, tmp_path: Path, name: str, former: bool
+) -> None:
+    out, files = tmp_path / "out", render(make_board(records, NONE))
+    if former:
+        write_files(files, out)
+    (out / name).parent.mkdir(parents=True, exist_ok=True)
+    (out / name).write_text("{}\n")
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(FaithbenchError) as caught:
+        write_files(files, out)
+    assert str(caught.value).startswith(f"{out / name} ") and "\n" not in str(caught.value)
+    assert "would be overwritten" in str(caught.value) and "--overwrite" in str(caught.value)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert name in write_files(files, out, overwrite=True) and differences(files, out) == []
+
+
+def test_a_pipe_or_link_in_the_place_of_a_page_is_refused(records: Path, tmp_path: Path) -> None:
     out, files = tmp_path / "out", render(make_board(records, NONE))
     write_files(files, out)
-    old = out / "tasks" / "old.md"
-    old.write_bytes((out / "tasks" / "sst2.md").read_bytes())
-    notes = out / "tasks" / "notes.md"
-    notes.write_text("mine\n")
-    assert differences(files, out) == [f"{old}: no longer belongs here"]
-    assert write_files(files, out) == ["tasks/old.md"]
-    assert notes.exists() and not old.exists()
+    page, notes = out / "index.html", tmp_path / "notes.html"
+    page.rename(notes)
+    page.symlink_to(notes)  # the very bytes, but elsewhere
+    with pytest.raises(FaithbenchError, match=r"out/index\.html would be overwritten"):
+        write_files(files, out)
+    page.unlink()
+    os.mkfifo(page)
+    with pytest.raises(FaithbenchError, match=r"out/index\.html would be overwritten"):
+        write_files(files, out)
+    assert differences(files, out) == [f"{page}: differs"]
 
 
-def test_somebody_elses_readme_is_not_overwritten(records: Path, tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text("# My project\n")
-    with pytest.raises(FaithbenchError, match="was not made by `faithbench leaderboard build`"):
-        write_files(render(make_board(records, NONE)), tmp_path)
-    assert readme.read_text() == "# My project\n"
+def test_a_build_that_was_killed_can_be_done_again(
+    records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    write_files(render(make_board(records, NONE), "beside"), out)
+    store(records, "random-22222222", {"aopc": [0.1] * 7, "lodds": [None, *UP[1:]]})
+    files = render(make_board(records, NONE))
+    for last in range(1, 5):
+        written: list[Path] = []
+
+        def dies(path: Path, data: bytes, written: list[Path] = written, last: int = last) -> None:
+            if len(written) == last:
+                raise KeyboardInterrupt
+            written.append(path)
+            replace_file(path, data)
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(build, "replace_file", dies)
+            write_files(files, out)
+        assert written[0] == out / "manifest.json"
+        store(records, "random-22222222", {"aopc": [0.1 * last] * 7, "lodds": [None, *UP[1:]]})
+        files = render(make_board(records, NONE))
+    write_files(files, out)
+    assert differences(files, out) == []
+    assert {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()} == set(files)
+
+
+def test_a_first_build_writes_each_file_once(
+    records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else, killed at the last, it leaves a temporary file, and the next has nothing to write."""
+    written: list[str] = []
+
+    def noted(path: Path, data: bytes) -> None:
+        written.append(path.relative_to(tmp_path / "out").as_posix())
+        replace_file(path, data)
+
+    monkeypatch.setattr(build, "replace_file", noted)
+    files = render(make_board(records, NONE))
+    write_files(files, tmp_path / "out")
+    assert written[0] == "manifest.json" and sorted(written) == sorted(files)
+    assert differences(files, tmp_path / "out") == []
+
+
+def test_a_board_of_a_version_without_a_manifest_has_a_way_out(
+    records: Path, tmp_path: Path
+) -> None:
+    out, files = tmp_path / "out", render(make_board(records, NONE))
+    write_files(files, out)
+    (out / "manifest.json").unlink()
+    assert write_files(files, out) == ["manifest.json"], "what is the very same is adopted"
+    (out / "manifest.json").unlink()
+    for name in ("tasks/old.md", "tables/old.tex"):
+        (out / name).write_bytes(files[name.replace("old", "sst2")])
+    (out / "tasks" / "notes.md").write_text("mine\n")
+    (out / "index.html").write_text("<p>of the version before")
+    with pytest.raises(FaithbenchError, match="replace it with --overwrite"):
+        write_files(files, out)
+    assert write_files(files, out, overwrite=True) == [
+        "index.html", "manifest.json", "tasks/old.md", "tables/old.tex",
+    ]  # fmt: skip
+    assert (out / "tasks" / "notes.md").exists() and differences(files, out) == []
+
+
+def test_a_link_out_of_the_folder_is_not_followed(records: Path, tmp_path: Path) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    out.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "sst2.md").write_text("mine\n")
+    (out / "tasks").symlink_to(elsewhere)
+    with pytest.raises(FaithbenchError, match="out/tasks is a link, and files elsewhere would be"):
+        write_files(render(make_board(records, NONE)), out)
+    assert (elsewhere / "sst2.md").read_text() == "mine\n" and not (out / "index.html").exists()
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard.board import Column, Table
 from faithbench.leaderboard.build import make_board
+from tests.support.records import forge_record
 from tests.support.stores import store
 
 UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
 ZERO = [0.0] * 7
-NONE = Path("no-such-folder")
+NONE = ()
 
 
 def table_of(folder: Path) -> Table:
@@ -98,7 +100,7 @@ def test_columns_are_validated_although_they_are_made_without(tmp_path: Path) ->
 
 def test_a_family_that_a_board_does_not_know_is_refused(tmp_path: Path) -> None:
     path = store(tmp_path, "lime-11111111", {"aopc": UP})
-    path.write_text(path.read_text().replace('"family": "faithfulness"', '"family": "beauty"'))
+    forge_record(path, json.loads(path.read_text().replace('"faithfulness"', '"beauty"')))
     with pytest.raises(FaithbenchError) as caught:
         make_board(tmp_path, NONE)
     assert str(caught.value) == (

@@ -13,7 +13,13 @@ import pytest
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.registry import is_control
-from faithbench.leaderboard.complete import complete_records, due_metrics
+from faithbench.leaderboard.complete import (
+    _is_named_after,
+    _selected,
+    complete_records,
+    due_metrics,
+    due_revision,
+)
 from faithbench.leaderboard.plan import Plan, PlannedRun, run_plan
 from faithbench.records.identity import identity_of
 from faithbench.records.record import read, write
@@ -109,7 +115,8 @@ def test_old_records_become_what_a_run_would_publish_now(published: Path, aged: 
     assert sum("as it is a control" in line for line in lines) == 2
     assert sum("0 of 6 explanations differ" in line for line in lines) == 3
     assert complete(aged) == [
-        "all records have the current version of all metrics of words and scores"
+        "all records have the current version of all metrics of words and scores, and the cost of "
+        "their explainer's current revision"
     ]
     # A completion that was stopped before it removed old records goes on with its results.
     for name, data in before.items():
@@ -118,6 +125,56 @@ def test_old_records_become_what_a_run_would_publish_now(published: Path, aged: 
     stamp = result.stat().st_mtime_ns
     complete(aged)
     assert content(aged) == content(published) and result.stat().st_mtime_ns == stamp
+
+
+def test_a_record_of_an_older_revision_gets_the_cost_of_today(tmp_path: Path) -> None:
+    """Everything else stays, to the last byte; `leaderboard run` then misses nothing."""
+    planned = PlannedRun(name="one", task="sst2", limit=6, explainers=("attention",), seeds=1)
+    records = tmp_path / "records"
+
+    def run() -> list[str]:
+        lines: list[str] = []
+        run_plan(
+            Plan(runs=(planned,)), data=None, results=tmp_path / "results", records=records,
+            only=(), say=lines.append, progress=quiet,
+        )  # fmt: skip
+        return lines
+
+    run()
+    path = next(records.rglob("attention-*.json"))
+    before, rows = read(path), read_keyed_rows(path.with_name(read(path).rows.file))[1]
+    assert (before.explainer.revision, before.cost.forward_equivalents_per_example) == (2, 1)
+
+    def first(record: Record) -> Record:
+        explainer = record.explainer.model_copy(update={"revision": 1})
+        cost = record.cost.model_copy(
+            update={"backwards_per_example": 1.0, "forward_equivalents_per_example": 3.0}
+        )
+        return record.model_copy(update={"explainer": explainer, "cost": cost})
+
+    aged = changed(path, lambda row: msgspec.structs.replace(row, backwards=1), first)
+    assert aged != path
+    lines = complete(records)
+    assert any("1 records lack the cost of revision 2" in line for line in lines)
+    assert any("completed as attention-" in line for line in lines)
+    after = read(path)
+    assert after.model_copy(update={"timing": before.timing}) == before
+    assert after.timing.seconds_median is not None
+    assert read_keyed_rows(path.with_name(after.rows.file))[1] == rows and not aged.exists()
+    assert run() == ["one: 0 of 2 explainers to run"]
+
+
+def test_a_record_whose_name_means_other_settings_by_now_is_left(published: Path) -> None:
+    """A default of `lrp` has changed: its records are made anew, not brought up to date."""
+    record = read(next(published.rglob("input-x-gradient-*.json")))
+    settings: dict[str, bool | int | float | str] = {"precision": "float64"}
+    explainer = record.explainer.model_copy(update={"name": "lrp", "settings": settings})
+    old = record.model_copy(update={"explainer": explainer})
+    assert due_revision(old) == 2
+    selected = _selected(old)
+    assert selected is not None and selected.label == "lrp:precision=float64"
+    assert not _is_named_after(Path("lrp-01234567.json"), selected)
+    assert _is_named_after(Path("lrp-precision=float64-01234567.json"), selected)
 
 
 def test_what_has_changed_since_is_left_as_it_is(aged: Path) -> None:

@@ -7,10 +7,9 @@ from typing import Any
 
 from faithbench.leaderboard.board import Column, Score, Table
 from faithbench.leaderboard.build import make_board
-from tests.support.stores import store
+from tests.support.stores import accepted, store
 
 VALUES = {"aopc": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]}
-NONE = Path("no-such-folder")
 
 
 def put(folder: Path, stem: str, equivalents: float | None, seconds: float, **more: Any) -> None:
@@ -25,8 +24,8 @@ def put(folder: Path, stem: str, equivalents: float | None, seconds: float, **mo
     )
 
 
-def table_of(folder: Path, submissions: Path = NONE) -> Table:
-    (table,) = make_board(folder, submissions).tables
+def table_of(folder: Path, submissions: Path | None = None) -> Table:
+    (table,) = make_board(folder, accepted(submissions) if submissions else ()).tables
     return table
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from faithbench.leaderboard.board import ShownExample
 from faithbench.leaderboard.build import make_board
-from tests.support.stores import change_rows, store
-
-NONE = Path("no-such-folder")
+from tests.support.records import forge_record
+from tests.support.stores import accepted, change_rows, store
 
 
 def put(folder: Path, stem: str, n: int = 3, **changes: dict[str, Any]) -> None:
@@ -17,8 +17,8 @@ def put(folder: Path, stem: str, n: int = 3, **changes: dict[str, Any]) -> None:
     change_rows(store(folder, stem, {"aopc": [0.1] * n}), changes)
 
 
-def shown(folder: Path, submissions: Path = NONE) -> tuple[ShownExample, ...]:
-    (table,) = make_board(folder, submissions).tables
+def shown(folder: Path, submissions: Path | None = None) -> tuple[ShownExample, ...]:
+    (table,) = make_board(folder, accepted(submissions) if submissions else ()).tables
     return table.shown
 
 
@@ -54,6 +54,20 @@ def test_all_zero_scores_and_a_target_without_a_name(tmp_path: Path) -> None:
         and example.said == "(3, 4)"
         and example.rationale == ()
     )
+
+
+def test_the_words_of_an_answer_are_those_of_any_row_that_has_them(tmp_path: Path) -> None:
+    records, entries = tmp_path / "records", tmp_path / "submissions"
+    asked: dict[str, Any] = {"target": (3, 4)}
+    put(records, "lime-11111111", n=2, e0=asked, e1=asked)
+    put(records, "random-22222222", n=2, e0=asked | {"answer": "Ann\x1b met"}, e1=asked)
+    put(entries / "mine" / "records", "deep-33333333", n=2, e0=asked | {"answer": "a lie"},
+        e1=asked | {"answer": "a lie"})  # fmt: skip
+    for folder in (records, entries / "mine" / "records"):
+        for path in folder.glob("*.json"):
+            text = path.read_text().replace('"kind": "classification"', '"kind": "qa"')
+            forge_record(path, json.loads(text))
+    assert [example.said for example in shown(records, entries)] == ["Ann  met", ""]
 
 
 def test_eight_at_most_and_fewer_of_long_texts(tmp_path: Path) -> None:

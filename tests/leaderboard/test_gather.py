@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,10 +25,11 @@ from faithbench.leaderboard.pages.table_page import table_page
 from faithbench.records.entrants import Entrant
 from faithbench.records.record import read
 from faithbench.records.store import StoredRecord
-from tests.support.stores import change_rows, store
+from tests.support.records import forge_record
+from tests.support.stores import accepted, change_rows, store
 
 VALUES = {"aopc": [0.1, 0.2, 0.3]}
-NONE = Path("no-such-folder")
+NONE = ()
 
 
 def groups_of(folder: Path) -> list[Group]:
@@ -114,7 +118,7 @@ def test_submissions_have_their_own_names(tmp_path: Path) -> None:
     for steps in (1, 2):
         stem = f"deep-steps={steps}-1111111{steps}"
         store(entries / "two" / "records", stem, VALUES, settings={"steps": steps})
-    (table,) = make_board(tmp_path / "records", entries).tables
+    (table,) = make_board(tmp_path / "records", accepted(entries)).tables
     assert {row.label: row.submission for row in table.entrants} == {
         "lime": None,
         "lime (submitted)": "lime",
@@ -139,22 +143,56 @@ def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
 
 def test_no_records_says_how_to_make_some(tmp_path: Path) -> None:
     with pytest.raises(FaithbenchError, match=r"no record in .*; make some with `faithbench run`"):
-        find_records(tmp_path, tmp_path / "b")
+        find_records(tmp_path, NONE)
 
 
 def test_a_records_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     store(tmp_path / "submissions" / "x" / "records", "lime-11111111", VALUES)
     with pytest.raises(FaithbenchError, match=r"no records folder .*a; check --records, or make"):
-        find_records(tmp_path / "a", tmp_path / "submissions")
+        find_records(tmp_path / "a", accepted(tmp_path / "submissions"))
     (tmp_path / "a").mkdir()
-    assert shown_paths(tmp_path / "a", tmp_path / "submissions") == [
+    assert shown_paths(tmp_path / "a", accepted(tmp_path / "submissions")) == [
         "submissions/x/records/lime-11111111.json"
     ]
 
 
 def test_rows_without_a_metric_of_the_record_are_refused(tmp_path: Path) -> None:
     path = store(tmp_path, "lime-11111111", VALUES)
-    text = path.read_text().replace('"aopc"', '"other"')
-    path.write_text(text)
+    forge_record(path, json.loads(path.read_text().replace('"aopc"', '"other"')))
     with pytest.raises(FaithbenchError, match="holds metric 'other', which some of its rows do"):
         make_board(tmp_path, NONE)
+
+
+@pytest.mark.parametrize(
+    ("values", "parts", "message"),
+    [
+        ([5.0, 0.2], {}, "has a aopc of 5, where -1 to 1 is possible"),
+        ([0.1, 0.2], {"seeds": ()}, "names no seed"),
+        ([0.1, 0.2], {"task": {"n": 0}}, "says n = 0 and has 2 examples"),
+    ],
+)
+def test_what_no_run_can_have_written_is_refused(
+    tmp_path: Path, values: list[float], parts: dict[str, Any], message: str
+) -> None:
+    store(tmp_path, "lime-11111111", {"aopc": values}, **parts)
+    with pytest.raises(FaithbenchError, match=f"record .*lime-11111111.json {message}"):
+        make_board(tmp_path, NONE)
+
+
+def test_unbounded_values_have_a_bound_too(tmp_path: Path) -> None:
+    path = store(tmp_path, "lime-11111111", {"lodds": [0.1, 0.2]})
+    change_rows(path, {"e0": {"values": {"lodds": -1e308}}})
+    with pytest.raises(FaithbenchError, match=r"has a lodds of -1e\+308, where -1e\+06 to 1e\+06"):
+        make_board(tmp_path, NONE)
+
+
+def test_a_pipe_or_a_link_in_the_place_of_a_record_is_refused(tmp_path: Path) -> None:
+    path = store(tmp_path / "a", "lime-11111111", VALUES)
+    (tmp_path / "b").mkdir()
+    os.mkfifo(tmp_path / "b" / "x.json")
+    with pytest.raises(FaithbenchError, match=r"b/x\.json is not a plain file; remove it"):
+        make_board(tmp_path / "b", NONE)
+    (tmp_path / "b" / "x.json").unlink()
+    (tmp_path / "b" / "x.json").symlink_to(path)
+    with pytest.raises(FaithbenchError, match="is not a plain file"):
+        make_board(tmp_path / "b", NONE)

@@ -59,7 +59,7 @@ def test_labels_that_meet_are_told_apart(tmp_path: Path) -> None:
 
 REAL = Conditions(
     task="sst2", task_version=1, source="folder", data_sha256="a" * 64, split="test",
-    ids="1" * 64, weights_sha256="c" * 64, dtype="float32", protocol=1, operator="mask",
+    ids="1" * 64, model_sha256="c" * 64, dtype="float32", protocol=1, operator="mask",
     erasure_token="[MASK]", long="truncate", model="bundled:sst2", n=200,
 )  # fmt: skip
 BUNDLED = replace(REAL, source="bundled", data_sha256="b" * 64, ids="2" * 64, n=60)
@@ -97,7 +97,7 @@ def test_ids_are_short_and_differ_in_more_than_capitals() -> None:
 
 
 def test_a_studys_models_do_not_rename_the_table_of_the_tasks_own() -> None:
-    studied = replace(REAL, weights_sha256="d" * 64, model="sst2-bilstm-softmax-seed0")
+    studied = replace(REAL, model_sha256="d" * 64, model="sst2-bilstm-softmax-seed0")
     ids = table_ids([REAL, studied])
     assert ids == ["sst2", "sst2-sst2-bilstm-softmax-seed0-dddddd"]
     own, other = table_titles([REAL, studied])

@@ -11,7 +11,7 @@ from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.operators import operator_pairs
 from tests.support.stores import store
 
-NONE = Path("no-such-folder")
+NONE = ()
 
 
 def add(folder: Path, operator: str, means: Mapping[str, float], task: str = "one") -> None:

@@ -7,14 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.tasks import load_task
 from faithbench.explainers.selection import find_explainers
+from faithbench.leaderboard import publish
 from faithbench.leaderboard.plan import Plan, read_plan, run_plan
 from faithbench.metrics.registry import find_metrics
 from faithbench.records.store import stored_records
+from faithbench.run import finish
 from faithbench.testing.tiny import tiny_model
+from tests.support.jobs import content
 from tests.support.paths import ROOT
 
 RUN = '[[runs]]\nname = "one"\ntask = "sst2"\nlimit = 6\nexplainers = ["random"]\n'
@@ -33,6 +37,7 @@ def written(folder: Path, text: str) -> Path:
         (RUN + "depth = 3\n", "runs.0.depth"),
         (RUN + RUN, "two runs named 'one'"),
         ("runs = [", "cannot read plan"),
+        ("runs = " + "9" * 5000, "cannot read plan"),
         (RUN + 'model = "models/net"\n', "needs made_by, the command that makes it"),
     ],
 )
@@ -98,6 +103,39 @@ def test_a_plan_chooses_metrics(tmp_path: Path) -> None:
     run_all(plan, tmp_path)
     for stored in stored_records(tmp_path / "records", "sst2"):
         assert "aopc" in stored.record.metrics and "tau_loo" not in stored.record.metrics
+
+
+@pytest.mark.parametrize("at", ["record", "publication"])
+def test_a_killed_run_of_the_plan_ends_in_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """Killed after the first record, when the others are known by their unfinished rows alone."""
+    model, net = tiny_model("bert", dtype=torch.float32), tmp_path / "net"
+    model.network.save_pretrained(net)
+    model.tokenizer.save_pretrained(net)
+    settings = f'metrics = "aopc"\nseeds = 1\nmodel = "{net}"\nmade_by = "a command"\n'
+    text = RUN.replace('["random"]', '["random", "attention", "lime:samples=8"]') + settings
+    first = read_plan(written(tmp_path, text))
+    run_all(first, tmp_path / "whole")
+    room, name = (finish, "write") if at == "record" else (publish, "replace_file")
+    write, written_files = getattr(room, name), list[object]()
+
+    def killed(*arguments: object) -> None:
+        written_files.append(arguments)
+        if len(written_files) == (2 if at == "record" else 3):
+            raise KeyboardInterrupt
+        write(*arguments)
+
+    folder = tmp_path / "killed"
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(room, name, killed)
+        run_all(first, folder)
+    assert run_all(first, folder)[0] in {
+        "one: 3 of 4 explainers to run",
+        "one: 0 of 4 explainers to run",
+    }
+    for part in ("results", "records"):
+        assert content(folder / part) == content(tmp_path / "whole" / part), part
 
 
 def test_a_run_waits_for_the_command_that_makes_its_model(tmp_path: Path) -> None:

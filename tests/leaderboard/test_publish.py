@@ -11,7 +11,7 @@ from faithbench.cli.compare import compare as compare_command
 from faithbench.core.errors import FaithbenchError
 from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.publish import kept_ids, publish_results
-from faithbench.records.record import read
+from faithbench.records.record import read, write
 from faithbench.records.rows_file import read_rows
 from tests.support.stores import store
 
@@ -42,9 +42,7 @@ def test_values_are_kept_and_most_attributions_dropped(results: Path, tmp_path: 
     assert {row.id for row in kept if row.tokens} == {"e0", "e3", "e6"}
     assert all(len(row.scores) == len(row.tokens) for row in kept)
     # The board is the same but for the examples to look at.
-    before, after = (
-        make_board(folder, tmp_path / "none").tables[0] for folder in (results, target)
-    )
+    before, after = (make_board(folder, ()).tables[0] for folder in (results, target))
     assert before.columns == after.columns and len(after.shown) == 3
     assert {example.id for example in after.shown} == {"e0", "e3", "e6"}
 
@@ -60,6 +58,33 @@ def test_a_second_time_nothing_changes(results: Path, tmp_path: Path) -> None:
     assert publish_results(results, target).changed == ()
     store(results / CELL, "lime-11111111", {"aopc": UP[::-1]})
     assert len(publish_results(results, target).changed) == 2
+
+
+def test_records_of_an_older_revision_are_removed(results: Path, tmp_path: Path) -> None:
+    """Of the same explainer under the same conditions and seeds, and no others."""
+    target = tmp_path / "records"
+    publish_results(results, target)
+    old = target / CELL / "lime-11111111.json"
+    new = results / CELL / "lime-33333333.json"
+    store(results / CELL, "lime-33333333", {"aopc": UP[::-1]})
+    (results / CELL / "lime-11111111.json").unlink()
+    revised(new, seeds=(1,))
+    assert publish_results(results, target).removed == (), "other seeds are another record"
+    revised(new, seeds=(0,))
+    removed = publish_results(results, target).removed
+    assert removed == (old, old.with_name("lime-11111111.rows.jsonl.gz"))
+    assert sorted(path.name for path in (target / CELL).iterdir()) == [
+        f"{stem}.{end}"
+        for stem in ("lime-33333333", "random-22222222")
+        for end in ("json", "rows.jsonl.gz")
+    ]
+    assert publish_results(results, target).removed == ()
+
+
+def revised(path: Path, *, seeds: tuple[int, ...]) -> None:
+    record = read(path)
+    explainer = record.explainer.model_copy(update={"revision": 2})
+    write(record.model_copy(update={"explainer": explainer, "seeds": seeds}), path)
 
 
 def test_ids_are_spread_evenly() -> None:

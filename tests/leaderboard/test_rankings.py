@@ -13,7 +13,7 @@ from faithbench.leaderboard.rankings import counted_tables, mean_rank_test
 from faithbench.stats.ranks import critical_difference
 from tests.support.stores import store
 
-NONE = Path("no-such-folder")
+NONE = ()
 
 
 def add(

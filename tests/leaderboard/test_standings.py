@@ -13,7 +13,7 @@ from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.standings import filled_mean, skills_of
 from tests.support.stores import store
 
-NONE = Path("no-such-folder")
+NONE = ()
 N = 24
 
 
@@ -76,7 +76,7 @@ def test_without_random_scores_there_is_no_line(tmp_path: Path) -> None:
 
 def test_an_explainer_without_an_aspect_is_not_ranked_but_can_be_the_best(tmp_path: Path) -> None:
     values = methods()
-    values["half"] = {"aopc": noisy(0.95, 7)}
+    values["half"] = {"aopc": [min(value, 1.0) for value in noisy(0.95, 7)]}
     table = table_of(tmp_path, values)
     rows = {row.label: row for row in table.entrants}
     assert rows["half"].standing == "incomplete" and rows["half"].place is None

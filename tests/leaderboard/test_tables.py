@@ -14,7 +14,7 @@ from faithbench.leaderboard.tables import content_of, tables_of
 from tests.support.stores import change_rows, store
 
 VALUES = {"aopc": [0.1, 0.2, 0.3]}
-NONE = Path("no-such-folder")
+NONE = ()
 
 OTHER_CONDITIONS: dict[str, dict[str, Any]] = {
     "sst2-v2": {"task": {"version": 2}},

@@ -24,17 +24,25 @@ def asset(name: str) -> str:
 
 
 def document(
-    *, title: str, style: str, body: str, data: Mapping[str, object], scripts: Sequence[str]
+    *,
+    title: str,
+    style: str,
+    body: str,
+    data: Mapping[str, object],
+    scripts: Sequence[str],
+    fetches: bool = False,
 ) -> str:
     """Put a page together; `body` is HTML already, `data` is read by the scripts as JSON.
 
     The policy allows this very style and these very scripts, by their digests, and no request to
-    anywhere: text that came in with the data cannot run, even if it were to become HTML.
+    anywhere: text that came in with the data cannot run, even if it were to become HTML. A page
+    that `fetches` data may ask the server that it came from, and nobody else.
     """
     allowed_scripts = " ".join(map(_source_of, scripts)) or "'none'"
+    asked = "connect-src 'self'; " if fetches else ""
     policy = (
         f"default-src 'none'; style-src {_source_of(style)}; script-src {allowed_scripts}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"{asked}img-src data:; base-uri 'none'; form-action 'none'"
     )
     blocks = [
         f'<script type="application/json" id="{html.escape(name)}">{embedded(value)}</script>'
@@ -63,10 +71,14 @@ def embedded(value: object) -> str:
     return _TURNING_MARKS.sub(lambda match: match[1] or " ", text) if r"\u20" in text else text
 
 
+def digest_source(text: str) -> str:
+    """Return the digest by which a browser knows exactly this text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
 def _source_of(text: str) -> str:
     """Return the source expression by which a policy allows exactly this script or style."""
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
+    return f"'{digest_source(text)}'"
 
 
 def _checked(text: str) -> str:

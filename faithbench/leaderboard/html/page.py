@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from html import escape
 from itertools import combinations
 from typing import Any
 
@@ -28,7 +29,7 @@ from faithbench.leaderboard.board import (
 )
 from faithbench.leaderboard.findings import findings
 from faithbench.leaderboard.html.chart_library import chart_library
-from faithbench.leaderboard.html.document import asset, document
+from faithbench.leaderboard.html.document import asset, digest_source, document, embedded
 from faithbench.leaderboard.rankings import USUAL_OPERATOR
 from faithbench.metrics.registry import ASPECTS, METRICS
 
@@ -48,6 +49,7 @@ def board_data(board: Board) -> Json:
             for table in board.tables
         ],
         "aspects": ASPECTS,
+        "metrics": _metrics_data(board.tables),
         "opens": _opening_table(board.tables),
         "findings": findings(board),
         "ranking": _ranking_data(board.ranking, places) if board.ranking else None,
@@ -57,6 +59,35 @@ def board_data(board: Board) -> Json:
             for p in board.pareto
         ],
     }
+
+
+def _metrics_data(tables: Sequence[Table]) -> list[Json]:
+    """Return what each metric means, once for all tables that have it."""
+    seen: dict[str, Column] = {}
+    for table in tables:
+        for column in table.columns:
+            seen.setdefault(column.metric, column)
+    return [
+        {
+            "metric": column.metric,
+            "title": column.title,
+            "family": column.family,
+            "better": _better(column),
+            "version": column.version,
+            "summary": _summary(column),
+        }
+        for column in seen.values()
+    ]
+
+
+def _better(column: Column) -> int:
+    return {True: 1, False: -1, None: 0}[column.higher_is_better]
+
+
+def _summary(column: Column) -> str:
+    # `aopc@2` is the metric `aopc` in its second version.
+    metric = METRICS.get(column.metric.split("@")[0])
+    return metric.summary if metric else ""
 
 
 def _opening_table(tables: Sequence[Table]) -> int:
@@ -136,19 +167,15 @@ def _row_data(row: BoardRow) -> Json:
 
 
 def _column_data(column: Column, labels: list[str]) -> Json:
-    # `aopc@2` is the metric `aopc` in its second version.
-    metric = METRICS.get(column.metric.split("@")[0])
     return {
         "metric": column.metric,
         "title": column.title,
         "family": column.family,
-        "better": {True: 1, False: -1, None: 0}[column.higher_is_better],
-        "version": column.version,
+        "better": _better(column),
         "proxy": column.proxy,
         # Which aspect the table ranks by this column, as a place in the lists of aspects.
         "aspect": ASPECTS.index(column.aspect) if column.ranked and column.aspect else None,
         "power": column.power and [_rounded(column.power.detectable), column.power.separated],
-        "summary": metric.summary if metric else "",
         "cells": [_score_data(column.cells.get(label)) for label in labels],
         "tests": _test_data(column.pairs, labels),
     }
@@ -235,6 +262,7 @@ def _rounded(value: float | None) -> float | None:
 SCRIPTS = (
     "dom",
     "state",
+    "links",
     "controls",
     "charts",
     "ranking",
@@ -250,15 +278,39 @@ SCRIPTS = (
 """The page's own scripts, in the order in which they build on each other."""
 
 
-def render_page(board: Board) -> str:
-    """Return the whole page as HTML; the same board gives the same text."""
-    page_script = "\n".join(asset(f"{name}.js") for name in SCRIPTS)
-    tables = {f"table-{i}": table_data(table) for i, table in enumerate(board.tables)}
+def table_json(table: Table) -> str:
+    """Return one table as the page reads it, inside or from a file beside it."""
+    return embedded(table_data(table))
+
+
+def render_page(
+    board: Board,
+    title: str = "faithbench leaderboard",
+    beside: Mapping[str, str] | None = None,
+    *,
+    ranking: bool = True,
+) -> str:
+    """Return the whole page as HTML; the same board gives the same text.
+
+    The tables are inside, or `beside` the page in files, named here with their content. The page
+    then loads each when it is opened, and only if its digest is that of this content. Browsers
+    load no files for a page that was opened from a disk: such a page has to be served. Without a
+    `ranking`, the page opens with the results.
+    """
+    *parts, start = SCRIPTS
+    names = (*parts, start) if ranking else (*parts, "report", start)
+    page_script = "\n".join(asset(f"{name}.js") for name in names)
+    data: dict[str, object] = {"board": board_data(board)}
+    if beside:
+        data["files"] = [[name, digest_source(text)] for name, text in beside.items()]
+    else:
+        data |= {f"table-{i}": table_data(table) for i, table in enumerate(board.tables)}
     return document(
-        title="faithbench leaderboard",
+        title=title,
         style=asset("base.css") + asset("page.css"),
-        body=asset("page.html"),
-        data={"board": board_data(board), **tables},
+        body=asset("page.html").replace("<h1>faithbench leaderboard", f"<h1>{escape(title)}"),
+        data=data,
         # The page's own script comes first: its tables need not wait for the charts.
         scripts=(page_script, chart_library()),
+        fetches=bool(beside),
     )

@@ -133,7 +133,7 @@ def about(table: Table) -> str:
     parts = [
         f"{table.n} examples of {table.task} version {table.task_version} ({table.split} split, "
         f"{table.source} data {table.data_sha256[:6]})",
-        f"model {table.model} ({table.weights_sha256[:6]}, {table.dtype}{accuracy})",
+        f"model {table.model} ({table.model_sha256[:6]}, {table.dtype}{accuracy})",
         f"erased by {table.operator}" + (f" ({table.erasure_token})" * bool(table.erasure_token)),
         f"long texts: {table.long}" + (f" ({table.truncated} cut)" * bool(table.truncated)),
         f"protocol {table.protocol}",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support import browser
-from tests.support.boards import full_board, small_board
+from tests.support.boards import full_board, question_board, small_board
 from tests.support.hostile_board import HOSTILE
 from tests.support.reader import Reader
 
@@ -49,7 +49,11 @@ def test_viewer_of_a_question(chromium: Any, pages: dict[str, Path]) -> None:
     reader = Reader(chromium, pages["question"])
     reader.open("examples")
     assert reader.texts(".words") == ["Whole wheat.", "Whole wheat."]
-    assert reader.one(".said").text.startswith("The model's answer is right (probability ")
+    shown = question_board().tables[0].shown[0]
+    assert reader.one(".said").text == (
+        f"The model's answer is right (probability {shown.probability:.3f}): wheat. "
+        "Its own words are never erased."
+    ).replace("0.", ".", 1)
     assert reader.all(".marked") == [] and len(reader.all(".cards .card")) == 1
 
 
@@ -160,6 +164,8 @@ def test_dark_and_light(small: Reader) -> None:
     small.wait(f"{paper} === 'rgb(18, 22, 28)'")
     assert small.one("#theme").text == "Light"
     small.wait("document.querySelector('.chart svg') !== null")
+    small.open("ranking")  # another visit keeps the choice
+    small.wait(f"{paper} === 'rgb(18, 22, 28)'")
     small.one("#theme").click()
     small.wait(f"{paper} === 'rgb(255, 255, 255)'")
 

@@ -12,7 +12,7 @@ from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.pages.heads_page import HeadTest, head_tests, heads_page, summary
 from tests.support.stores import store
 
-NONE = Path("no-such-folder")
+NONE = ()
 N = 20
 FORMS: dict[str, dict[str, Any]] = {
     "paper": {"thresholds": "paper", "mask": "both", "released": False},

@@ -10,9 +10,9 @@ from faithbench.leaderboard.board import OperatorPair, Score
 from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.pages.table_page import table_page
 from tests.support.boards import small_board
-from tests.support.stores import store
+from tests.support.stores import accepted, store
 
-NONE = Path("no-such-folder")
+NONE = ()
 
 
 def test_a_score_has_mean_interval_letters_and_skipped() -> None:
@@ -83,7 +83,7 @@ def test_no_name_of_a_submission_can_leave_its_link(tmp_path: Path) -> None:
     folder = tmp_path / "submissions" / "a) <b>[x](..\\" / "records"
     store(folder, "lime-11111111", {"aopc": [0.1, 0.2]})
     (tmp_path / "records").mkdir()
-    (table,) = make_board(tmp_path / "records", tmp_path / "submissions").tables
+    (table,) = make_board(tmp_path / "records", accepted(tmp_path / "submissions")).tables
     page = table_page(table)
     assert "](../../submissions/a%29%20%3Cb%3E%5Bx%5D%28..%5C) |" in page and "<b>" not in page
 

@@ -12,6 +12,7 @@ function rowHead(entrant) {
     "th",
     { scope: "row", title: about.filter(Boolean).join("; ") },
     name(entrant.label),
+    linkSign("results", entrant.label),
     make("span", { class: "family-tag" }, entrant.family),
   );
 }

@@ -26,7 +26,8 @@ const tableName = (table) =>
   `${table.id}${table.source === "bundled" ? " (bundled)" : ""} · n = ${table.n}`;
 
 function showSection() {
-  for (const section of SECTIONS) byId(`section-${section}`).hidden = section !== state.section;
+  for (const section of SECTIONS)
+    byId(`section-${section}`).hidden = section !== state.section || state.waits;
   for (const link of byId("sections").querySelectorAll("a")) {
     if (link.hash === `#${state.section}`) {
       link.setAttribute("aria-current", "page");
@@ -37,8 +38,11 @@ function showSection() {
   byId("controls").hidden = state.section === "guide";
   byId("table-field").hidden = allTables;
   byId("table").value = String(state.table);
-  const all = allTables ? rankedLabels() : board.tables.length ? methodLabels() : [];
-  byId("count").textContent = `${all.filter(wanted).length} of ${all.length} explainers`;
+  replace(byId("table-link"), allTables ? null : linkSign(state.section, null));
+  const all = allTables ? rankedLabels() : tableData() ? methodLabels() : [];
+  byId("count").textContent = state.waits
+    ? ""
+    : `${all.filter(wanted).length} of ${all.length} explainers`;
 }
 
 // Explainers that compete; controls are no explainers of the model.
@@ -86,7 +90,10 @@ function moreFacts() {
       ["number format", table.dtype],
       ["protocol", String(table.protocol)],
       ["sha256 of the data", table.data_sha256.slice(0, 12)],
-      ["sha256 of the weights", table.weights_sha256.slice(0, 12)],
+      [
+        table.model_known_by === "files" ? "sha256 of the model" : "sha256 of the weights alone",
+        table.model_sha256.slice(0, 12),
+      ],
     ]),
   );
 }

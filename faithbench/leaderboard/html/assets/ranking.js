@@ -78,6 +78,7 @@ function rankingTable(ranking) {
     make(
       "table",
       { class: "data", id: "ranking-table" },
+      make("caption", { class: "unseen" }, "Explainers by faithfulness over tables"),
       make(
         "thead",
         {},
@@ -131,11 +132,16 @@ function controlRow(row, scale) {
 function rankRow(row, kind, place, rank, told) {
   return make(
     "tr",
-    { class: kind },
+    { class: kind, "data-explainer": row.label },
     make(
       "th",
       { scope: "row" },
-      make("span", { class: "placed" }, make("span", { class: "place" }, place), name(row.label)),
+      make(
+        "span",
+        { class: "placed" },
+        make("span", { class: "place" }, place),
+        make("span", {}, name(row.label), linkSign("ranking", row.label)),
+      ),
     ),
     make(
       "td",

@@ -54,7 +54,7 @@ function drawResults() {
         (on) => {
           toggle(results.off, column.metric, !on);
         },
-        { title: column.summary },
+        { title: summaryOf(column) },
       ),
     ),
   );
@@ -169,6 +169,7 @@ function resultsTable(table, columns) {
     make(
       "table",
       { class: "data", id: "results-table" },
+      make("caption", { class: "unseen" }, `Results on ${table.facts.id}, by explainer and metric`),
       make(
         "thead",
         {},
@@ -207,7 +208,7 @@ function resultsTable(table, columns) {
               column.metric,
               sorted,
               `number ${starts.has(column) ? "first" : ""}`,
-              column.summary,
+              summaryOf(column),
             ),
           ),
         ),
@@ -228,7 +229,10 @@ function resultsTable(table, columns) {
           here.map((place) =>
             make(
               "tr",
-              { class: table.entrants[place].standing },
+              {
+                class: table.entrants[place].standing,
+                "data-explainer": table.entrants[place].label,
+              },
               rowHead(table.entrants[place]),
               rankCells(table.entrants[place], aspects),
               columns.map((column) => resultCell(column, place, starts.has(column))),
@@ -302,7 +306,7 @@ function meanings(columns) {
       { class: "meanings" },
       columns.flatMap((column) => [
         make("dt", {}, `${column.title} ${ARROWS[column.better]}`),
-        make("dd", {}, column.summary || `${column.metric}, version ${column.version}`),
+        make("dd", {}, summaryOf(column) || column.metric),
       ]),
     ),
   );

@@ -3,13 +3,35 @@
 const board = JSON.parse(byId("board").textContent);
 const SECTIONS = ["ranking", "results", "curves", "cost", "tests", "examples", "guide"];
 const ARROWS = { 1: "↑", 0: "", "-1": "↓" };
-const state = { section: "ranking", table: board.opens, find: "", family: "" };
+const state = {
+  section: "ranking",
+  table: board.opens,
+  explainer: null,
+  waits: false,
+  find: "",
+  family: "",
+};
 
+// Tables are blocks of the page, or files beside it that the browser takes only if their digest
+// is the one that the page was made with.
+const files = JSON.parse(byId("files")?.textContent ?? "null");
 const opened = new Map();
-function tableData(place = state.table) {
-  if (!opened.has(place)) opened.set(place, JSON.parse(byId(`table-${place}`).textContent));
-  return opened.get(place);
+const tableData = (place = state.table) => opened.get(place);
+
+function openFromPage(place) {
+  if (!files && !opened.has(place))
+    opened.set(place, JSON.parse(byId(`table-${place}`).textContent));
+  return opened.has(place);
 }
+
+async function openFromFile(place) {
+  const [file, integrity] = files[place];
+  const answer = await fetch(file, { integrity, cache: "no-cache", credentials: "same-origin" });
+  opened.set(place, await answer.json());
+}
+
+const meaningOf = new Map(board.metrics.map((metric) => [metric.metric, metric]));
+const summaryOf = (column) => meaningOf.get(column.metric).summary;
 
 const familyOf = new Map(board.explainers);
 const families = [...new Set(familyOf.values())].sort();
@@ -43,26 +65,4 @@ function faithfulnessColumn(table) {
 
 function name(label) {
   return make("bdi", {}, label);
-}
-
-function readAddress() {
-  const [section, id] = location.hash.slice(1).split("/");
-  if (SECTIONS.includes(section)) state.section = section;
-  let decoded = null;
-  try {
-    decoded = id && decodeURIComponent(id);
-  } catch {
-    decoded = null;
-  }
-  const place = board.tables.findIndex((table) => table.id === decoded);
-  if (place >= 0) state.table = place;
-}
-
-function writeAddress() {
-  const table = board.tables[state.table];
-  const tail =
-    table && !["ranking", "guide"].includes(state.section)
-      ? `/${encodeURIComponent(table.id)}`
-      : "";
-  history.replaceState(null, "", `#${state.section}${tail}`);
 }

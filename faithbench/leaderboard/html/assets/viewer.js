@@ -75,10 +75,14 @@ const bareToken = (token) => token.replace(/^(##(?=.)|[\u0120\u2581])/, "");
 
 function verdict(table, shown) {
   if (table.facts.kind === "qa") {
+    // Rows of older records do not tell the words of an answer.
+    const told = shown.said === "" ? [] : [": ", make("b", {}, name(shown.said))];
     return make(
       "p",
       { class: "said" },
-      `The model's answer is ${shown.right ? "right" : "wrong"} (probability ${decimal(shown.probability)}). Its own words are never erased.`,
+      `The model's answer is ${shown.right ? "right" : "wrong"} (probability ${decimal(shown.probability)})`,
+      told,
+      ". Its own words are never erased.",
     );
   }
   return make(
@@ -124,7 +128,7 @@ function heatCards(table, shown, reference) {
       : shown.scores[place].map((score, i) => (score - base[i]) / 2);
     return make(
       "article",
-      { class: `card ${place === reference ? "reference" : ""}` },
+      { class: `card ${place === reference ? "reference" : ""}`, "data-explainer": label },
       make(
         "h3",
         {},

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.leaderboard.vanished import FormerBoard, Vanished, read_former, vanished_records
+from faithbench.leaderboard.former.vanished import (
+    FormerBoard,
+    Vanished,
+    read_former,
+    vanished_records,
+)
 
 LIME, OTHER = "records/sst2/tiny/lime-11111111.json", "records/sst2/tiny/random-22222222.json"
 AGAIN = "records/sst2/tiny/lime-33333333.json"
