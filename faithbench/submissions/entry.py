@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-import unicodedata
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -15,20 +14,17 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.schema import Facts, describe_error
 from faithbench.data.task_schema import SourceName
 from faithbench.submissions.layout import check_name
+from faithbench.submissions.visible import invisible_in, refuse_hidden
 
 MAX_BYTES = 20_000
-# Unicode categories of control and format characters (which turn the direction of text),
-# surrogates, private use, unassigned, and separators of lines and paragraphs.
-_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 # A scheme and something that follows at once: `javascript:x`, but not `LIME: why should I`.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S")
 
 
 def refuse_invisible(text: str) -> str:
     """Return the text; refuse characters that a reader cannot see, and non-web addresses."""
-    for character in text:
-        if unicodedata.category(character) in _INVISIBLE:
-            raise ValueError(f"has the control or invisible character U+{ord(character):04X}")
+    if hidden := invisible_in(text):
+        raise ValueError(f"has the control or invisible character U+{ord(hidden):04X}")
     if text != text.strip():
         raise ValueError("begins or ends with a space")
     if _SCHEME.match(text) and not re.match(r"https?://[^\s<>\"'`\\]+$", text):
@@ -94,7 +90,7 @@ def read_entry(folder: Path) -> Entry:
             raise FaithbenchError(f"{where} has more than {MAX_BYTES} bytes; shorten it")
         # Through JSON: its strict mode takes a list for a tuple, but no number for a text. TOML has
         # dates, infinity and NaN besides, which do not survive it.
-        content = json.dumps(tomllib.loads(data.decode()), allow_nan=False)
+        content = json.dumps(tomllib.loads(refuse_hidden(where, data)), allow_nan=False)
         entry = Entry.model_validate_json(content, strict=True)
     except OSError as error:
         raise FaithbenchError(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.explainers.registry import EXPLAINERS
+from faithbench.records.passed import IGNORED
 
 MAX_FILES = 200
 """Per folder."""
@@ -30,8 +31,6 @@ _ALLOWED = (
     rf"records/{_SEGMENT}/{_SEGMENT}/{_SEGMENT}\.rows\.jsonl",
 )
 _LAYOUT = re.compile("|".join(f"(?:{pattern})" for pattern in _ALLOWED))
-# Left behind by a run of the submission's test. Nothing in them is ever read.
-_IGNORED = {"__pycache__", ".pytest_cache"}
 
 
 def check_name(name: str) -> str:
@@ -45,6 +44,11 @@ def check_name(name: str) -> str:
         reason = "that of an explainer of faithbench" if name in EXPLAINERS else "reserved"
         raise FaithbenchError(f"submission name {name!r} is {reason}; choose another one")
     return name
+
+
+def is_allowed(path: str) -> bool:
+    """Return whether a submission may have a file at a path below its folder."""
+    return _LAYOUT.fullmatch(path) is not None
 
 
 def files_of(folder: Path) -> tuple[str, ...]:
@@ -73,14 +77,14 @@ def _walk(folder: Path, root: Path) -> Iterator[str]:
             # Of the link itself, not of what it points to.
             mode = entry.stat(follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
-                if entry.name not in _IGNORED:
+                if entry.name not in IGNORED:
                     _check_depth(path, where)
                     yield from _walk(Path(entry.path), root)
                 continue
             if not stat.S_ISREG(mode):
                 problem = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
                 raise FaithbenchError(f"{where} is {problem}; replace it by a plain file")
-            if not _LAYOUT.fullmatch(path):
+            if not is_allowed(path):
                 raise FaithbenchError(
                     f"{where} does not belong there; a submission has entry.toml, explainer.py, "
                     "test_explainer.py, data/, scores/, records/, README.md and LICENSE: remove it"

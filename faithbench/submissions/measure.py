@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import temporary_folder
+from faithbench.core.text import readable
 from faithbench.core.types import Encoding, Progress
 from faithbench.data.dataset import Dataset
 from faithbench.explainers.selection import Selected
@@ -16,6 +18,9 @@ from faithbench.models.encoding import encode
 from faithbench.models.model import Model, load_model
 from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
+from faithbench.records.own_examples import MeasuredOn
+from faithbench.records.record import read
+from faithbench.records.store import record_files
 from faithbench.run.finish import Outcome
 from faithbench.run.job import Job
 from faithbench.run.loop import run
@@ -68,8 +73,23 @@ def run_explainer(
     progress: Progress,
 ) -> Outcome:
     """Run an untrusted explainer in a sandbox, measure its scores here, and write the record."""
+    refuse_fewer(folder, setup)
+    scores, seconds = ask_scores(folder, entry, setup, limits, on_confined, progress)
+    digests = digests_of(folder, entry, setup.data.task.name)
+    return _measure(folder, entry, setup, replay(scores, SEED, digests, seconds), progress)
+
+
+def ask_scores(
+    folder: Path,
+    entry: Entry,
+    setup: Setup,
+    limits: Limits,
+    on_confined: Callable[[Confined], None],
+    progress: Progress,
+) -> tuple[dict[str, tuple[tuple[float, ...], ...]], float]:
+    """Return the scores of an untrusted explainer for the predicted targets, and the seconds."""
     predicted = predictions(setup.session.engine, setup.encodings)
-    scores, seconds = ask_explainer(
+    return ask_explainer(
         folder,
         entry,
         setup,
@@ -79,17 +99,34 @@ def run_explainer(
         on_confined=on_confined,
         progress=progress,
     )
-    digests = digests_of(folder, entry, setup.data.task.name)
-    return _measure(folder, entry, setup, replay(scores, SEED, digests, seconds), progress)
 
 
 def score_attributions(folder: Path, entry: Entry, setup: Setup, progress: Progress) -> Outcome:
     """Measure a file of attributions, and write the record."""
+    refuse_fewer(folder, setup)
     task = setup.data.task
     scores = aligned_scores(folder, task, entry.unit or "tokens", setup.encodings)
     under_one_seed = {name: (of_example,) for name, of_example in scores.items()}
     replayed = replay(under_one_seed, SEED, digests_of(folder, entry, task.name))
     return _measure(folder, entry, setup, replayed, progress)
+
+
+def refuse_fewer(folder: Path, setup: Setup) -> None:
+    """Raise if a record of these data and this model has more examples than would replace it."""
+    measured = MeasuredOn(
+        setup.data.task.name, setup.data.source, setup.data.split, setup.model.public_name
+    )
+    for path, inside in record_files(folder / "records"):
+        try:
+            record = read(path)
+        except FaithbenchError:
+            continue  # the check names it
+        if MeasuredOn.by(record) == measured and record.task.n > len(setup.encodings):
+            raise FaithbenchError(
+                f"has a record of {record.task.n} examples, which one of "
+                f"{len(setup.encodings)} would replace; measure as many, or first remove "
+                f"records/{readable(inside, 160)}"
+            )
 
 
 def _measure(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from faithbench.core.files import file_sha256
 from faithbench.core.rounding import significant
-from faithbench.core.types import Attribution, Encoding, Floats
+from faithbench.core.types import Attribution, Case, Encoding, Floats, Outputs
 from faithbench.data.kinds.kind import Prediction
-from faithbench.metrics.registry import case_metrics, find_metrics, text_metrics
+from faithbench.metrics.registry import CaseMetric, case_metrics, find_metrics, text_metrics
 from faithbench.models.predictions import predictions
 from faithbench.records.rows import ResultRow
 from faithbench.run.finish import explained_texts, spans_of, text_values
@@ -28,21 +32,26 @@ EXACT = 2e-9
 """Tolerance for what follows from rows alone: they keep 9 decimals."""
 NEAR = 1e-4
 """Tolerance for probabilities: in float32 they differ between machines."""
+LAST_BITS = 1e-5
+"""How far machines differ in a logarithm of a probability, about; it swaps ranks that are close."""
+DRAWS = 16
+"""How often outputs are moved by that much to see how far a value of ranks moves."""
 
 
 def check_measured(
-    submitted: SubmittedRecord, setup: Setup, sample: int, cache: Path
+    submitted: SubmittedRecord, setup: Setup, sample: int, cache: Path, secret: str = ""
 ) -> Iterator[Fault]:
     """Measure a record again, and compare.
 
     Tokens, predictions, stability and plausibility are checked on all examples, the erasure
-    metrics on a random sample of them. `cache` is a folder for neighbours of examples.
+    metrics on a sample of them. `cache` is a folder for neighbours of examples.
     """
     file, record, rows = submitted.file, submitted.record, submitted.rows
     model, encodings = setup.model, setup.encodings
     facts = {
         "name": model.public_name,
         "revision": model.revision,
+        "sha256": model.sha256,
         "weights_sha256": model.weights_sha256,
         "truncated": sum(encoding.truncated > 0 for encoding in encodings),
     }
@@ -58,10 +67,32 @@ def check_measured(
     predicted = predictions(setup.session.engine, encodings)
     yield from _check_predictions(file, rows, predicted)
     yield from _check_tables(submitted, setup, predicted, cache)
-    # Drawn anew each time, so that a forger cannot know which examples are measured.
-    sampled = random.SystemRandom().sample(range(len(rows)), min(sample, len(rows)))
-    for index in sorted(sampled):
+    yield from _check_all_measured(submitted)
+    for index in sampled_indices(submitted, sample, secret):
         yield from _check_case(submitted, setup, rows[index], encodings[index], predicted[index])
+
+
+def sampled_indices(submitted: SubmittedRecord, sample: int, secret: str) -> list[int]:
+    """Return which rows are measured again, drawn from the record's own digest and a secret.
+
+    The same record gives the same rows, so that a check can be repeated; any change of the record
+    gives others, and without the secret nobody can tell which before the check.
+    """
+    digest = file_sha256(submitted.folder / submitted.file).encode()
+    seed = hmac.new(secret.encode(), digest, hashlib.sha256).hexdigest()
+    count = len(submitted.rows)
+    return sorted(random.Random(seed).sample(range(count), min(sample, count)))
+
+
+def _check_all_measured(submitted: SubmittedRecord) -> Iterator[Fault]:
+    """Refuse values of a metric that nothing here measures again."""
+    known = find_metrics("all")
+    again = {metric.name for metric in (*case_metrics(known), *text_metrics(known))}
+    for name in sorted(set(submitted.record.metrics) - again):
+        if any(row.values.get(name) is not None for row in submitted.rows):
+            yield Fault(
+                submitted.file, f"metrics.{name}", "has values that cannot be measured again"
+            )
 
 
 def _check_tokens(submitted: SubmittedRecord, setup: Setup) -> Iterator[Fault]:
@@ -74,6 +105,8 @@ def _check_tokens(submitted: SubmittedRecord, setup: Setup) -> Iterator[Fault]:
         ids = encoding.ids[encoding.erasable].tolist()
         tokens = tuple(setup.model.tokenizer.convert_ids_to_tokens(ids))
         expected: dict[str, object] = {"tokens": tokens}
+        if row.answer:  # rows of older records have none
+            expected["answer"] = setup.model.kind.answer(encoding, row.target)
         if scores is not None:
             # As a run rounds them before it writes rows.
             expected["scores"] = tuple(significant(value, 7) for value in scores[row.id])
@@ -125,14 +158,26 @@ def _check_case(
     metrics = [metric for metric in case_metrics(find_metrics("all")) if metric.name in names]
     engine = setup.session.engine
     by_seed: list[Scored] = []
+    attributions: list[Attribution] = []
     for scores in (row.scores, *row.more_scores):
         attribution = _attribution(encoding, prediction, np.array(scores, dtype=np.float64))
         by_seed += score(
             engine, [attribution], [prediction.log_probability], metrics, "mask", [None]
         )
+        attributions.append(attribution)
+    # The rows are those from above: the engine still has them.
+    moved = [
+        score(
+            engine, [attribution], [prediction.log_probability],
+            [replace(m, score=_rounding_of(m)) for m in metrics if m.tolerance > NEAR],
+            "mask", [None],
+        )[0]
+        for attribution in attributions
+    ]  # fmt: skip
     for metric in metrics:
         expected = [scored.values[metric.name] for scored in by_seed]
-        yield from _check_value(file, row, metric.name, expected, metric.tolerance)
+        spread = max(scored.values.get(metric.name) or 0.0 for scored in moved)
+        yield from _check_value(file, row, metric.name, expected, NEAR + spread)
     for index, points in enumerate(zip(*(scored.curve for scored in by_seed), strict=True)):
         mean = sum(points) / len(points)
         if not close(row.curve[index], mean, NEAR):
@@ -148,6 +193,28 @@ def _check_case(
         yield from unequal_fields(file, field, row, erased)
     # Counts of the next example must not profit from rows of this one.
     engine.forget()
+
+
+def _rounding_of(metric: CaseMetric) -> Callable[[Case, Outputs], float]:
+    """Return a score that is how far the last bits of float32 can move a metric's value.
+
+    A value of ranks jumps where two outputs are all but equal, and is exact elsewhere: so outputs
+    are moved at random by as much as machines differ, under a fixed seed.
+    """
+
+    def spread(case: Case, outputs: Outputs) -> float:
+        draw = np.random.default_rng(0)
+        value = metric.score(case, outputs)
+        moved = 0.0
+        for _ in range(DRAWS if value is not None else 0):
+            noise = draw.uniform(-LAST_BITS, LAST_BITS, len(outputs.kept))
+            other = metric.score(
+                case, replace(outputs, log_probability=outputs.log_probability + noise)
+            )
+            moved = max(moved, 1.0 if other is None else abs(other - (value or 0.0)))
+        return min(moved, 1.0)
+
+    return spread
 
 
 def _check_value(

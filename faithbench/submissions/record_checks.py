@@ -13,7 +13,7 @@ from faithbench.metrics.registry import Measure, Metric, case_metrics
 from faithbench.records.identity import identity_of, place_of, run_key
 from faithbench.records.record import read
 from faithbench.records.rows import ResultRow
-from faithbench.records.rows_file import read_keyed_rows
+from faithbench.records.rows_file import read_bytes, read_keyed_rows
 from faithbench.records.schema import PROTOCOL, Record
 from faithbench.records.summary import accuracy_of, cost_facts, metric_facts, tpr_drop_of
 from faithbench.run.job import Job
@@ -23,6 +23,8 @@ from faithbench.submissions.faults import Fault, close, mismatch, unequal_fields
 from faithbench.submissions.rules import PACKAGE, SEED, SEEDS, digests_of
 
 MAX_RECORD_BYTES = 200_000
+MAX_VALUES = 8_000_000
+"""Number of values in a file of rows at most: each takes up to 40 bytes of memory."""
 _MAX_VALUE = 1e6  # some metrics have no bound, but those are log-odds, far below this
 _MAX_TEXT = 100
 _CURVE_POINTS = 9  # without the top 10, 20, ..., 90% of the tokens
@@ -55,6 +57,11 @@ def read_submitted(folder: Path, file: str, entry: Entry) -> SubmittedRecord:
         raise FaithbenchError(
             f"rows.file is {record.rows.file!r:.60}, expected {expected!r}; "
             "a record's rows are next to it, under the same name"
+        )
+    data = read_bytes(path.with_name(expected), record.rows.sha256)
+    if data.count(b",") > MAX_VALUES:  # commas part values: there are hardly more than these
+        raise FaithbenchError(
+            f"rows file {expected} has more than {MAX_VALUES} values; measure fewer examples"
         )
     key, rows = read_keyed_rows(path.with_name(expected), record.rows.sha256)
     if not rows:
@@ -126,6 +133,7 @@ def _expected_facts(
             "settings": entry.settings,
             "assets": digests_of(submitted.folder, entry, task.name),
             "largest_gap": None,
+            "revision": 1,
         },
         "protocol": {"version": PROTOCOL, "operator": "mask", "long": "truncate"},
         "model": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError, unknown
@@ -71,8 +72,11 @@ TASK = "sst2"
 """The task of the attributions that a new submission has."""
 
 
-def new_submission(root: Path, name: str, kind: str) -> Path:
-    """Write the files of a new submission, and return its folder."""
+def new_submission(root: Path, name: str, kind: str, examples: Collection[str] = ()) -> Path:
+    """Write the files of a new submission, and return its folder.
+
+    Attributions are of these examples, the board's own, or of all bundled ones without any.
+    """
     folder = root / check_name(name)
     if kind not in ("plugin", "attributions"):
         raise unknown("kind of submission", kind, ("plugin", "attributions"))
@@ -82,7 +86,7 @@ def new_submission(root: Path, name: str, kind: str) -> Path:
         files |= {"explainer.py": _EXPLAINER.format(name=name), "test_explainer.py": _TEST}
     else:
         files["entry.toml"] += _ATTRIBUTIONS.format(task=TASK)
-        files[f"scores/{TASK}.jsonl"] = _scores()
+        files[f"scores/{TASK}.jsonl"] = _scores(examples)
     try:
         folder.mkdir(parents=True)
         for path, text in files.items():
@@ -99,11 +103,13 @@ def new_submission(root: Path, name: str, kind: str) -> Path:
     return folder
 
 
-def _scores() -> str:
+def _scores(examples: Collection[str]) -> str:
     """Return a file of attributions whose scores are easy to follow: the length of each word."""
     task = load_task(TASK)
     lines = []
     for example in load_dataset(task, source="bundled").examples:
+        if examples and example.id not in examples:
+            continue
         spans = [*word_spans(example.text), *word_spans(example.text_b or "")]
         words = [spans[index] for index in words_of_evidence(example, task.evidence)]
         scores = [float(end - start) for start, end in words]

@@ -6,28 +6,39 @@ import gzip
 import io
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import ValidationError
+import msgspec
+import numpy as np
 
 from faithbench.core.errors import FaithbenchError, unknown
-from faithbench.core.schema import Facts, describe_error
+from faithbench.core.files import parse_json
 from faithbench.core.text import readable
-from faithbench.core.types import Encoding, Evidence, Example
+from faithbench.core.types import Encoding, Evidence, Example, Floats
 from faithbench.data.tasks import Task
 from faithbench.data.words import word_spans
-from faithbench.submissions.sandbox.messages import Score
 
 MAX_BYTES = 64 << 20
 """Largest size after unpacking: a small archive can unpack to any size."""
+MAX_LINE_BYTES = 1 << 20
+"""Largest size of a line: parsed, it takes up to 50 times as much memory."""
+MAX_EXAMPLES = 200_000
+"""Number of lines at most: an example without scores takes memory too."""
 
 UNITS = ("tokens", "words")
 """What a score may belong to."""
 
 
-class ScoredExample(Facts):
+Score = Annotated[float, msgspec.Meta(ge=-1e30, le=1e30)]
+"""A score; larger ones would overflow where they are added."""
+
+
+class ScoredExample(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One line of a file: the id of an example and its scores, in reading order."""
+
+    # Not a pydantic model, which keeps an object for every wrong value of a long line.
 
     id: str
     scores: tuple[Score, ...]
@@ -43,21 +54,30 @@ def score_file(folder: Path, task: str) -> Path:
     return files[0]
 
 
-def read_scores(path: Path) -> dict[str, tuple[float, ...]]:
+def read_scores(path: Path) -> dict[str, Floats]:
     """Read scores by example id; each id appears once, and all scores are finite numbers."""
-    scores: dict[str, tuple[float, ...]] = {}
+    decode = msgspec.json.Decoder(ScoredExample).decode
+    scores: dict[str, Floats] = {}
     for number, line in enumerate(_lines(path), 1):
         where = f"scores/{path.name}, line {number}"
         try:
-            scored = ScoredExample.model_validate_json(line, strict=True)
-        except ValidationError as error:
+            scored = decode(line)
+            parse_json(line.decode())  # refuses a key twice, of which the decoder takes the last
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise FaithbenchError(
-                f"{where}: {readable(describe_error(error))}; "
-                'a line is {"id": "...", "scores": [...]}'
-            ) from error
+                f'{where}: {readable(str(error))}; a line is {{"id": "...", "scores": [...]}}'
+            ) from None
         if scored.id in scores:
             raise FaithbenchError(f"{where}: example {readable(scored.id, 60)!r} appears twice")
-        scores[scored.id] = scored.scores
+        if len(scores) == MAX_EXAMPLES:
+            raise FaithbenchError(f"{where}: there are more than {MAX_EXAMPLES} examples")
+        # An array takes a fourth of the memory of as many numbers of Python.
+        scores[scored.id] = np.array(scored.scores, dtype=np.float64)
+    if not scores:
+        raise FaithbenchError(
+            f"scores/{path.name}, line 1: the file is empty; "
+            'write a line {"id": "...", "scores": [...]} for each example'
+        )
     return scores
 
 
@@ -70,7 +90,7 @@ def aligned_scores(
 
 
 def align(
-    scores: Mapping[str, tuple[float, ...]],
+    scores: Mapping[str, Sequence[float] | Floats],
     origin: str,
     task: Task,
     unit: str,
@@ -79,19 +99,10 @@ def align(
     """Return by example id a score per erasable token; `origin` names the scores in errors."""
     if unit not in UNITS:
         raise unknown("unit of scores", unit, UNITS)
-    ids = {encoding.example.id for encoding in encodings}
-    differences = {"lacks": ids - set(scores), "has, besides the task's,": set(scores) - ids}
-    for verb, names in differences.items():
-        if names:
-            first = readable(min(names), 60)
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise FaithbenchError(
-                f"{origin} {verb} example {first!r}{more}; give all examples of the "
-                "split, or those of a --limit, and no others"
-            )
+    check_ids(scores, origin, encodings)
     aligned = {}
     for encoding in encodings:
-        given = scores[encoding.example.id]
+        given = tuple(float(score) for score in scores[encoding.example.id])
         words = words_of_evidence(encoding.example, task.evidence)
         expected = int(encoding.erasable.sum()) if unit == "tokens" else len(words)
         if len(given) != expected:
@@ -104,6 +115,20 @@ def align(
             given if unit == "tokens" else _share_among_tokens(encoding, words, given)
         )
     return aligned
+
+
+def check_ids(scores: Collection[str], origin: str, encodings: Sequence[Encoding]) -> None:
+    """Refuse scores of other examples than those asked for; `origin` names the scores."""
+    ids = {encoding.example.id for encoding in encodings}
+    differences = {"lacks": ids - set(scores), "has, besides the task's,": set(scores) - ids}
+    for verb, names in differences.items():
+        if names:
+            first = readable(min(names), 60)
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise FaithbenchError(
+                f"{origin} {verb} example {first!r}{more}; give all examples of the "
+                "split, or those of a --limit, and no others"
+            )
 
 
 def words_of_evidence(example: Example, evidence: Evidence) -> range:
@@ -128,17 +153,21 @@ def _share_among_tokens(
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a plain or gzipped file; raise once it is too large unpacked."""
+    """Yield the lines of a plain or gzipped file; raise once one, or all together, are too large.
+
+    No more than a line is ever in memory, whatever an archive unpacks to.
+    """
     try:
         with path.open("rb") as raw:
             file: io.BufferedIOBase = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
-            left = MAX_BYTES
-            # A line may be all there is: it is read up to one byte more than is left.
-            while line := file.readline(left + 1):
-                left -= len(line)
-                if left < 0:
+            size = number = 0
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                size, number = size + len(line), number + 1
+                if len(line) > MAX_LINE_BYTES or size > MAX_BYTES:
+                    most = MAX_LINE_BYTES if len(line) > MAX_LINE_BYTES else MAX_BYTES
+                    part = "the line" if most == MAX_LINE_BYTES else "the file, up to here,"
                     raise FaithbenchError(
-                        f"scores/{path.name} holds more than {MAX_BYTES >> 20} MB; "
+                        f"scores/{path.name}, line {number}: {part} has more than {most >> 20} MB; "
                         "give fewer digits"
                     )
                 yield line

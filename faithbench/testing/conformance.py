@@ -166,7 +166,8 @@ def _check_scores(
         single = _explained(explainer, model, alone)[0][alone.erasable[0]]
         together = scores[row][batch.erasable[row]]
         difference = (single - together).abs().max() / single.abs().max().clamp(min=1e-12)
-        assert difference < 1e-6, (
+        # Products in float32 add in an order that depends on the batch's shape.
+        assert difference < 1e-5, (
             f"{name}: the scores of example {example.id!r} alone differ from those in a batch by "
             f"{difference:.1e} of the largest; neither padding nor other examples may change them"
         )
@@ -187,7 +188,7 @@ def batch_of(
 
 def _explained(explainer: Explainer, model: Model, batch: Batch) -> torch.Tensor:
     with Session(model) as session:
-        return explain(session, explainer, batch).detach().double().cpu()
+        return explain(session, explainer, batch).detach().cpu().double()
 
 
 def _pairs() -> list[Example]:

@@ -15,8 +15,9 @@ from tests.support.submissions import N
 
 # These follow from the model and its tokens: they are checked where it is loaded.
 BY_MODEL = (
-    "record model.revision", "record model.truncated", "record model.name", "record task.spans",
-    "record task.rationale_share", "record protocol.erasure_token", "record protocol.encoder",
+    "record model.revision", "record model.truncated", "record model.name",
+    "record model.weights_sha256", "record task.spans", "record task.rationale_share",
+    "record protocol.erasure_token", "record protocol.encoder",
     "row tokens", "row scores", "row target", "row probability", "row curve", "row rows_asked",
     "row distinct_rows", "row right",
 )  # fmt: skip

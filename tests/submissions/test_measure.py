@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import load_dataset
 from faithbench.data.tasks import load_task
 from faithbench.explainers.selection import find_explainers
@@ -85,6 +86,21 @@ def test_a_new_record_takes_the_place_of_the_old_one(copy: Copy, small_setup: Se
     ]
     assert outcome.record.task.n == N and outcome.record.seeds == (0,)
     assert outcome.record.timing.seconds_total is None
+
+
+def test_fewer_examples_never_take_the_place_of_more(copy: Copy, small_setup: Setup) -> None:
+    folder = copy()
+    before = record_of(folder).read_bytes()
+    fewer = load_setup(load_dataset(load_task("sst2"), source="bundled", limit=N - 1))
+    message = rf"has a record of {N} examples, which one of {N - 1} would replace; measure as many"
+    with pytest.raises(FaithbenchError, match=message):
+        score_attributions(folder, read_entry(folder), fewer, quiet)
+    with pytest.raises(FaithbenchError, match=message):
+        run_explainer(folder, read_entry(folder), fewer, Limits(), quiet, quiet)
+    assert record_of(folder).read_bytes() == before
+    measure.refuse_fewer(folder, small_setup)
+    record_of(folder).write_text("{")
+    measure.refuse_fewer(folder, fewer)
 
 
 def test_several_seeds_give_several_values(measured_under_seeds: Path) -> None:

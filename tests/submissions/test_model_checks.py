@@ -6,15 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
-from faithbench.metrics.registry import METRICS
+from faithbench.core.types import Case, Outputs
+from faithbench.metrics.registry import METRICS, case_metrics
 from faithbench.records.rows_file import read_rows
 from faithbench.records.summary import metric_facts
+from faithbench.submissions import model_checks
 from faithbench.submissions.check import Checks
 from faithbench.submissions.entry import read_entry
 from faithbench.submissions.measure import Setup
-from faithbench.submissions.model_checks import check_measured
+from faithbench.submissions.model_checks import check_measured, sampled_indices
 from faithbench.submissions.record_checks import SubmittedRecord, read_submitted
 from tests.support.submissions import (
     Change,
@@ -100,7 +103,7 @@ def test_each_metric_has_its_own_tolerance(
 ) -> None:
     values = submitted.rows[0].values
     field = f"rows[{submitted.rows[0].id}].values"
-    shifts = {"tau_loo": (0.04, 0.06), "lodds": (5e-5, 2e-3), "auprc": (1e-9, 1e-7)}
+    shifts = {"tau_loo": (5e-5, 2e-3), "lodds": (5e-5, 2e-3), "auprc": (1e-9, 1e-7)}
     for name, (within, beyond) in shifts.items():
         near = changed(submitted, values={**values, name: values[name] - within})
         assert found(near, small_setup, tmp_path) == []
@@ -148,3 +151,50 @@ def test_several_seeds_are_measured_one_by_one(
     measured_under_seeds: Path, checks_with_model: Checks
 ) -> None:
     assert faults_of(measured_under_seeds, checks_with_model) == ""
+
+
+def test_one_shift_of_every_row_is_found(
+    submitted: SubmittedRecord, small_setup: Setup, tmp_path: Path
+) -> None:
+    rows = tuple(
+        msgspec.structs.replace(
+            row, values={**row.values, "tau_loo": row.values["tau_loo"] - 0.0499}
+        )
+        for row in submitted.rows
+    )
+    fields = found(replace(submitted, rows=rows), small_setup, tmp_path)
+    assert fields == [f"rows[{row.id}].values.tau_loo" for row in rows]
+
+
+def test_ranks_that_the_last_bits_decide_may_differ() -> None:
+    (tau,) = [metric for metric in case_metrics(METRICS.values()) if metric.name == "tau_loo"]
+    case = Case(
+        np.array([3.0, 2.0, 1.0]), np.arange(3), 0.0, np.array([3.0, 2.0, 1.0]), np.arange(3)
+    )
+    apart = Outputs(np.log([0.2, 0.5, 0.9]), np.ones(3, dtype=bool))
+    close = Outputs(np.log([0.2, 0.5, 0.500001]), np.ones(3, dtype=bool))
+    assert model_checks._rounding_of(tau)(case, apart) == 0
+    # One pair of three turned round: from 1 to 1/3.
+    assert model_checks._rounding_of(tau)(case, close) == pytest.approx(2 / 3)
+
+
+def test_the_sample_follows_from_the_record_and_the_secret(
+    submitted: SubmittedRecord, copy: Copy
+) -> None:
+    many = replace(submitted, rows=submitted.rows * 50)
+    first = sampled_indices(many, 8, "secret")
+    assert len(set(first)) == 8 and sampled_indices(many, 8, "secret") == first
+    assert sampled_indices(many, 8, "other") != first and sampled_indices(many, 8, "") != first
+    folder = copy()
+    change_record(folder, lambda record: record["environment"].update(python="3.11.99"))
+    assert sampled_indices(replace(many, folder=folder), 8, "secret") != first
+    assert sampled_indices(submitted, 9, "") == [0, 1, 2, 3]
+
+
+def test_a_metric_that_nothing_measures_again_may_have_no_values(
+    submitted: SubmittedRecord, small_setup: Setup, tmp_path: Path
+) -> None:
+    values = {**submitted.rows[0].values, "max_sensitivity": 0.5}
+    assert found(changed(submitted, values=values), small_setup, tmp_path) == [
+        "metrics.max_sensitivity"
+    ]

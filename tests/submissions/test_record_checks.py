@@ -45,7 +45,7 @@ from tests.support.submissions import (
         ("model", "labels", ["a", "b"], "model.labels"),
         ("model", "accuracy", 0.99, "model.accuracy"),
         ("model", "tpr_drop", 0.99, "model.tpr_drop"),
-        ("model", "weights_sha256", "0" * 64, "path: its content belongs at"),
+        ("model", "sha256", "0" * 64, "path: its content belongs at"),
         ("explainer", "name", "lrp-mask", "explainer.name: found 'lrp-mask', expected 'my-w'"),
         ("explainer", "package", "faithbench", "explainer.package"),
         ("explainer", "settings", {"a": 1}, "explainer.settings"),

@@ -48,6 +48,12 @@ def test_its_attributions_are_the_lengths_of_words(tmp_path: Path) -> None:
     assert all(score == int(score) > 0 for own in scores.values() for score in own)
 
 
+def test_its_attributions_are_of_the_boards_examples(tmp_path: Path) -> None:
+    own = ("bundled-sst2-007", "bundled-sst2-002")
+    folder = new_submission(tmp_path, "my-w", "attributions", own)
+    assert set(read_scores(folder / "scores" / "sst2.jsonl")) == set(own)
+
+
 def test_what_is_there_is_never_overwritten(tmp_path: Path) -> None:
     folder = new_submission(tmp_path, "my-x", "plugin")
     (folder / "explainer.py").write_text("mine")

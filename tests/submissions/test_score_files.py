@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import Example
 from faithbench.metrics.word_scores import words_of
 from faithbench.models.encoding import encode
+from faithbench.submissions import score_files
 from faithbench.submissions.score_files import aligned_scores, read_scores, words_of_evidence
 from tests.support.builders import make_task
 
@@ -74,11 +77,15 @@ def test_which_words_count_is_the_tasks_to_say() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"id": "a", "scores": [NaN]}\n', "finite number"),
-        ('{"id": "a", "scores": [1e999]}\n', "finite number"),
-        ('{"id": "a"}\n', "key 'scores': Field required"),
-        ('{"id": "a", "scores": [1], "aopc": 1}\n', "unknown key 'aopc'"),
-        ('{"id": 1, "scores": [1]}\n', "key 'id'"),
+        ('{"id": "a", "scores": [NaN]}\n', "invalid character"),
+        ('{"id": "a", "scores": [1e999]}\n', "Number out of range"),
+        ('{"id": "a", "scores": [1e31]}\n', "Expected `float` <= 1e\\+30"),
+        ('{"id": "a"}\n', "missing required field `scores`"),
+        ('{"id": "a", "scores": [1], "aopc": 1}\n', "unknown field `aopc`"),
+        ('{"id": 1, "scores": [1]}\n', r"Expected `str`, got `int` - at `\$.id`"),
+        ('{"id": "a", "scores": ["1"]}\n', "Expected `float`, got `str`"),
+        ('{"id": "a", "scores": [1], "scores": [2]}\n', "key 'scores' appears twice"),
+        (f'{{"id": "a", "scores": [{"0, " * 400_000}0]}}\n', "the line has more than 1 MB"),
         ("[" * 5000 + "\n", "line 2"),
         ('{"id": "b", "scores": [1]}\n', "example 'b' appears twice"),
         ("\x80\x04\n", "line 2"),
@@ -93,12 +100,78 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_small_file_that_unpacks_to_much_is_stopped(tmp_path: Path) -> None:
+def test_a_small_file_that_unpacks_to_much_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "bomb.jsonl.gz"
-    path.write_bytes(gzip.compress(b" " * (65 << 20)))
-    assert path.stat().st_size < 100_000
-    with pytest.raises(FaithbenchError, match="holds more than 64 MB"):
+    path.write_bytes(gzip.compress(b" " * (3 << 20)))
+    assert path.stat().st_size < 10_000
+    with pytest.raises(
+        FaithbenchError, match=r"bomb.jsonl.gz, line 1: the line has more than 1 MB"
+    ):
         read_scores(path)
+    monkeypatch.setattr(score_files, "MAX_BYTES", 2 << 20)
+    line = b'{"id": "%d", "scores": [' + b"0, " * 300_000 + b"0]}\n"
+    path.write_bytes(gzip.compress(b"".join(line % number for number in range(4))))
+    with pytest.raises(FaithbenchError, match="line 3: the file, up to here, has more than 2 MB"):
+        read_scores(path)
+
+
+def test_a_file_without_a_line_is_refused(tmp_path: Path) -> None:
+    for name in ("mini.jsonl", "mini.jsonl.gz"):
+        with pytest.raises(FaithbenchError, match=f"scores/{name}, line 1: the file is empty; wri"):
+            read_scores(write(tmp_path, [], name))
+
+
+def test_no_more_lines_than_any_task_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(score_files, "MAX_EXAMPLES", 2)
+    lines: list[object] = [{"id": name, "scores": []} for name in "abc"]
+    assert len(read_scores(write(tmp_path, lines[:2]))) == 2
+    with pytest.raises(FaithbenchError, match="line 3: there are more than 2 examples"):
+        read_scores(write(tmp_path, lines))
+
+
+# The peak of a process is all it ever had: each file is read in turn, the smallest peak first.
+PEAKS = """
+import resource, sys
+from pathlib import Path
+from faithbench.core.errors import FaithbenchError
+from faithbench.submissions.score_files import read_scores
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+before = peak()
+for name in sys.argv[1:]:
+    try:
+        read_scores(Path(name))
+    except FaithbenchError as error:
+        assert "line" in str(error)
+    print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere peaks are in other units")
+def test_reading_takes_little_memory_whatever_a_file_holds(tmp_path: Path) -> None:
+    many = b"".join(b'{"id": "%d", "scores": [%s0]}\n' % (n, b"0," * 99_999) for n in range(20))
+    contents = {
+        "line": b'{"id": "a", "scores": [' + b"0," * (6 << 20) + b"0]}\n",
+        "texts": b'{"id": "a", "scores": [' + b'"",' * 300_000 + b"0]}\n",
+        "keys": b"{" + b",".join(b'"%d":0' % n for n in range(90_000)) + b"}\n",
+        "bomb": gzip.compress(b"0" * (24 << 20), 1),
+        "many": many,
+    }
+    paths = []
+    for name, content in contents.items():
+        paths.append(tmp_path / f"{name}.jsonl{'.gz' * (name == 'bomb')}")
+        paths[-1].write_bytes(content)
+    ran = subprocess.run(
+        [sys.executable, "-c", PEAKS, *map(str, paths)], capture_output=True, text=True, check=True
+    )
+    peaks = dict(zip(contents, map(float, ran.stdout.split()), strict=True))
+    # In MB. The last file's two million scores are taken: they are 16 MB as an array.
+    assert max(peaks[name] for name in contents if name != "many") < 32, peaks
+    assert peaks["many"] < 60, peaks
 
 
 def test_an_archive_that_is_none_is_said(tmp_path: Path) -> None:

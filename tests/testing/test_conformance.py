@@ -14,25 +14,16 @@ from faithbench.core.errors import CannotServeError, FaithbenchError
 from faithbench.explainers.selection import find_explainers
 from faithbench.testing import conformance, tiny_model
 from faithbench.testing.conformance import check_explainer, check_file
-from faithbench.testing.tiny import WITHOUT_BLOCKS
+from faithbench.testing.served import SMALL, served
+from faithbench.testing.tiny import ARCHITECTURES, WITHOUT_BLOCKS
 from tests.support.explainers import USUAL
-
-# Settings that make the samplers quick; the rules do not depend on them.
-QUICK = {
-    "lrp-mask": "lrp-mask:mask=ones",
-    "integrated-gradients": "integrated-gradients:steps=5",
-    "smoothgrad": "smoothgrad:samples=2",
-    "gradient-shap": "gradient-shap:samples=2",
-    "lime": "lime:samples=16",
-    "kernel-shap": "kernel-shap:samples=16",
-    "partition-shap": "partition-shap:evaluations=16",
-}
 
 
 @pytest.mark.parametrize("name", USUAL)
 def test_every_built_in_conforms(name: str) -> None:
-    (selected,) = find_explainers(QUICK.get(name, name))
+    (selected,) = find_explainers(SMALL.get(name, name))
     check_explainer(selected.explainer)
+    assert set(ARCHITECTURES) <= set(served()[name].architectures)
 
 
 def test_who_learns_from_a_training_split_is_taught_first() -> None:
@@ -93,8 +84,10 @@ REFUSE = {
 def test_every_built_in_conforms_on_unusual_networks_or_refuses(
     architecture: str, name: str
 ) -> None:
-    (selected,) = find_explainers(QUICK.get(name, name))
+    (selected,) = find_explainers(SMALL.get(name, name))
     said = next((said for names, said in REFUSE[architecture].items() if name in names), None)
+    # What the reference page says of the explainer is what this test sees.
+    assert (architecture in served()[name].architectures) == (said is None)
     models = [tiny_model(architecture, 3)]
     if architecture in WITHOUT_BLOCKS:
         models.append(tiny_model(architecture, 2, projection="sparsemax"))

@@ -17,8 +17,9 @@ from faithbench.core.files import temporary_folder
 from faithbench.core.schema import describe_error
 from faithbench.core.text import readable
 from faithbench.core.types import Progress, Target
-from faithbench.models.weights import Located, locate
+from faithbench.models.files.weights import Located, locate
 from faithbench.submissions.entry import Entry
+from faithbench.submissions.sandbox.bubblewrap import wrapped
 from faithbench.submissions.sandbox.confine import Limits
 from faithbench.submissions.sandbox.messages import (
     Confined,
@@ -108,7 +109,8 @@ def ask_explainer(
         request = _request(file, entry, setup, targets, seeds, limits)
         path = home / "request.json"
         path.write_text(request.model_dump_json(), encoding="utf-8")
-        run_isolated([*COMMAND, str(path)], home, limits, collected.take)
+        command = wrapped([*COMMAND, str(path)], home, map(Path, request.readable))
+        run_isolated(command, home, limits, collected.take)
         ended = time.monotonic()
     if missing := len(sizes) - len(collected.scores):
         raise FaithbenchError(f"ended without the scores of {missing} of {len(sizes)} examples")
@@ -138,7 +140,7 @@ def _request(
         labels=model.labels,
         kind=task.kind,
         evidence=task.evidence,
-        weights_sha256=model.weights_sha256,
+        model_sha256=model.sha256,
         examples=questions,
         seeds=tuple(seeds),
         readable=tuple(str(path) for path in _files_of_model(located)),
@@ -173,11 +175,20 @@ def _copied(folder: Path, home: Path) -> Path:
 
 def _files_of_model(located: Located) -> list[Path]:
     """List the files of a model for a worker to read, without data that may lie next to them."""
-    from huggingface_hub.constants import HF_HUB_CACHE
-
     folders = [folder for folder in (located.folder, located.adapter) if folder is not None]
-    files = [path for folder in folders for path in folder.iterdir() if ".jsonl" not in path.name]
+    files = [path for folder in folders for path in _without_rows(folder)]
     if located.folder is not None:
         return files
-    # A model of the hub is read from the cache, which holds data sets with their labels, too.
-    return [*files, *Path(HF_HUB_CACHE).glob("models--*")]
+    from huggingface_hub.constants import HF_HUB_CACHE
+    from huggingface_hub.file_download import repo_folder_name
+
+    # The cache holds other models, and data sets with their labels, next to this one.
+    own = repo_folder_name(repo_id=located.base, repo_type="model")
+    return [*files, Path(HF_HUB_CACHE) / own]
+
+
+def _without_rows(folder: Path) -> list[Path]:
+    """Return a folder, which can then be listed, or all but the data in it if there are some."""
+    paths = list(folder.iterdir())
+    files = [path for path in paths if ".jsonl" not in path.name]
+    return [folder] if len(files) == len(paths) and all(p.is_file() for p in paths) else files

@@ -9,29 +9,32 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-import socket
 import struct
 import sys
-from collections.abc import Callable, Iterable
+import sysconfig
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from faithbench.submissions.sandbox.landlock import restrict_files
-from faithbench.submissions.sandbox.messages import Confined
-from faithbench.submissions.sandbox.seccomp import refuse_calls
+from faithbench.submissions.sandbox.messages import Confined, Promise
+from faithbench.submissions.sandbox.seccomp import allow_calls
+from faithbench.submissions.sandbox.trials import kept_promises
 
 MB = 1 << 20
 _PACKAGE = Path(__file__).parents[2]
-# Labels and rationales, and in a wheel the task files: an explainer must not see what it is
-# measured against. A bundled model lies there too; its files are passed in one by one.
-_HIDDEN = (_PACKAGE / "data" / "bundled", _PACKAGE / "_tasks")
-# Where an interpreter and its libraries look; a path that does not exist is skipped.
+# Labels and rationales, and in a wheel the task files and recipes: an explainer must not see what
+# it is measured against. A bundled model lies there too; its files are passed in one by one.
+_HIDDEN = (Path("data", "bundled"), Path("_tasks"), Path("_recipes"))
+# Libraries of the system, and what they ask about the machine; what does not exist is skipped.
 _SYSTEM = (
-    sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/System", "/Library",
-    "/etc/ld.so.cache", "/etc/localtime", "/proc/self", "/proc/cpuinfo", "/proc/meminfo",
-    "/proc/stat", "/proc/sys/vm/overcommit_memory", "/sys/devices/system", "/sys/fs/cgroup",
-    "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
+    "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/local/lib", "/usr/share/zoneinfo", "/lib",
+    "/lib64", "/System", "/Library", "/etc/ld.so.cache", "/etc/localtime", "/proc/self",
+    "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/vm/overcommit_memory",
+    "/sys/devices/system", "/sys/fs/cgroup", "/dev/null", "/dev/zero", "/dev/urandom",
+    "/dev/random",
 )  # fmt: skip
+_PACKAGES = ("site-packages", "dist-packages")
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2): no orphan outlives a killed faithbench
 _CAPABILITY_VERSION = 0x20080522  # _LINUX_CAPABILITY_VERSION_3 of capset(2): 64 bits of each
 
@@ -62,21 +65,40 @@ def confine(limits: Limits, readable: Iterable[Path], writable: Path) -> Confine
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         _drop_capabilities(libc)
-    code, listed = paths_without([_PACKAGE, *map(Path, _SYSTEM)], _HIDDEN)
+    # Listed before it is hidden, for the trials.
+    hidden = hidden_paths()
+    labelled = sorted(file for path in hidden for file in path.glob("*/*.jsonl*"))
+    code, listed = paths_without(code_paths(), hidden)
     restrict_files([*readable, *code], [writable, Path("/dev/null")], listed)
-    refuse_calls()
-    # What was asked for may not hold on this kernel, so each promise is tried.
-    trials = {
-        f"memory {limits.memory_mb / 1024:g} GB": memory,
-        "no network": _refused(_connect),
-        "no other processes": _refused(_fork),
-        "writes only in a temporary folder": _refused(lambda: _write(writable.parent)),
-        "reads only code, model and its own folder": _refused(lambda: _read("/etc/passwd")),
-    }
+    allow_calls()
+    kept = kept_promises(writable, limits.memory_mb * MB, labelled, memory_limited=memory)
+    words = {Promise.MEMORY: f"memory {limits.memory_mb / 1024:g} GB"}
     return Confined(
-        holds=(f"{limits.seconds} s", *(promise for promise, held in trials.items() if held)),
-        missing=tuple(promise for promise, held in trials.items() if not held),
+        holds=(f"{limits.seconds} s", *(words.get(p, p) for p, held in kept.items() if held)),
+        missing=tuple(words.get(p, p) for p, held in kept.items() if not held),
     )
+
+
+def hidden_paths() -> list[Path]:
+    """Return what no explainer may read of this package, and of any copy that is installed."""
+    # Code of a checkout can run where another faithbench is installed, with the same labels.
+    copies = {_PACKAGE, *(path / _PACKAGE.name for path in _package_folders())}
+    return [copy / hidden for copy in sorted(copies) for hidden in _HIDDEN]
+
+
+def code_paths() -> list[Path]:
+    """Return where the interpreter, its packages, this package and the system's libraries lie.
+
+    Not all of sys.prefix, nor all of sys.path: a checkout is in it with all its data and results.
+    """
+    standard = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+    # A shared library of the interpreter itself, of conda's say, lies next to the standard one.
+    libraries = {str(Path(sys.base_prefix) / "lib")}
+    return [_PACKAGE, *map(Path, [*sorted(standard | libraries), *_SYSTEM]), *_package_folders()]
+
+
+def _package_folders() -> list[Path]:
+    return sorted({Path(path) for path in sys.path if Path(path).name in _PACKAGES})
 
 
 def paths_without(paths: Iterable[Path], hidden: Iterable[Path]) -> tuple[list[Path], list[Path]]:
@@ -115,6 +137,8 @@ def _limit_resources(limits: Limits) -> bool:
         resource.RLIMIT_CPU: limits.seconds * cores,
         # Of address space, since Linux enforces none of resident memory (RLIMIT_RSS).
         resource.RLIMIT_AS: memory,
+        # What a pipe holds, 64 KB, counts as nobody's memory: so there are few of them.
+        resource.RLIMIT_NOFILE: 256,
     }
     for limit, value in most.items():
         try:
@@ -131,38 +155,6 @@ def _drop_capabilities(libc: ctypes.CDLL) -> None:
     # sets (effective, permitted, inheritable), all empty.
     header, none = struct.pack("Ii", _CAPABILITY_VERSION, 0), bytes(24)
     libc.capset(ctypes.create_string_buffer(header), ctypes.create_string_buffer(none))
-
-
-def _refused(attempt: Callable[[], None]) -> bool:
-    """Return whether an attempt is forbidden; one that fails otherwise proves nothing."""
-    try:
-        attempt()
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _connect() -> None:
-    socket.socket(socket.AF_INET, socket.SOCK_STREAM).close()
-
-
-def _fork() -> None:
-    if child := os.fork():
-        os.waitpid(child, 0)
-    else:
-        os._exit(0)
-
-
-def _write(folder: Path) -> None:
-    path = folder / f"faithbench-probe-{os.getpid()}"
-    path.write_bytes(b"")
-    path.unlink()
-
-
-def _read(path: str) -> None:
-    Path(path).read_bytes()
 
 
 if __name__ == "__main__":  # `faithbench doctor` asks what holds on this machine

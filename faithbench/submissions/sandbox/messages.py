@@ -6,6 +6,7 @@ would stay free, nor a module that does; kinds of tasks and evidence are plain h
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -39,13 +40,29 @@ class Request(Facts):
     labels: tuple[str, ...]
     kind: str
     evidence: Literal["text", "text_b", "both"]
-    weights_sha256: str
+    model_sha256: str
     examples: tuple[Question, ...]
     seeds: tuple[int, ...]
     readable: tuple[str, ...]
     seconds: int
     memory_mb: int
     file_mb: int
+
+
+class Promise(StrEnum):
+    """What a sandbox promises, in the words that are printed."""
+
+    MEMORY = "memory"
+    NETWORK = "no network"
+    PROCESSES = "no other processes"
+    REACH = "no reach to running processes"
+    WRITES = "writes only in a temporary folder"
+    READS = "reads only code, model and its own folder"
+    REMOVAL = "a temporary folder that can be removed"
+
+
+NEEDED = (Promise.NETWORK, Promise.WRITES, Promise.READS)
+"""Promises without which untrusted code is run only for someone who says so."""
 
 
 class Confined(Facts):
@@ -56,6 +73,11 @@ class Confined(Facts):
 
     holds: tuple[str, ...]
     missing: tuple[str, ...]
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """What must hold for untrusted code to be run, and does not."""
+        return tuple(promise for promise in NEEDED if promise not in self.holds)
 
 
 class Ready(Facts):

@@ -17,6 +17,7 @@ import faithbench
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import temporary_folder
 from faithbench.core.text import readable
+from faithbench.submissions.sandbox.bubblewrap import wrapped
 from faithbench.submissions.sandbox.confine import MB, Limits
 from faithbench.submissions.sandbox.messages import Confined
 
@@ -136,7 +137,7 @@ def enforced_here() -> Confined:
     lines: list[bytes] = []
     with temporary_folder() as home:
         command = (sys.executable, "-m", "faithbench.submissions.sandbox.confine")
-        run_isolated(command, home, Limits(seconds=60), lines.append)
+        run_isolated(wrapped(command, home), home, Limits(seconds=60), lines.append)
     return Confined.model_validate_json(lines[0], strict=True)
 
 
@@ -144,10 +145,12 @@ def _ending(code: int, printed: bytes) -> str:
     """Describe in one line how a process failed: exit code or signal, and its last output."""
     last = readable(printed.decode(errors="replace")[-200:])
     output = f"it last printed: {last}" if last else "it printed nothing"
-    if code > 0:
+    # Minus the number of a signal; bubblewrap tells it as 128 and the number.
+    by_signal = -code if code < 0 else code - 128
+    if by_signal in signal.valid_signals():
+        ending = f"was ended by a signal ({signal.strsignal(by_signal)})"
+    else:
         ending = f"ended with exit code {code}"
-    else:  # minus the number of a signal
-        ending = f"was ended by a signal ({signal.strsignal(-code)})"
     return f"{ending} before it had sent all scores; {output}"
 
 

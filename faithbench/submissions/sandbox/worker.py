@@ -57,7 +57,7 @@ def _load(request: Request) -> tuple[Model, list[Encoding]]:
         revision=request.revision,
         device="cpu",
     )
-    if model.weights_sha256 != request.weights_sha256:
+    if model.sha256 != request.model_sha256:
         raise FaithbenchError(f"model {request.model} changed while it was read; run it again")
     return model, [
         # The label is not known here, and no explainer reads it.

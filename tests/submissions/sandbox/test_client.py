@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.models.weights import Located
+from faithbench.models.files.weights import Located
 from faithbench.submissions.entry import read_entry
 from faithbench.submissions.measure import Setup
 from faithbench.submissions.sandbox import client
@@ -91,7 +91,8 @@ def test_of_a_model_only_its_own_files_are_readable(
 ) -> None:
     files = [
         "base/config.json", "adapter/card.json", "adapter/test.jsonl", "adapter/x.jsonl.gz",
-        "hub/models--a--b/refs/main", "hub/datasets--a--labels/test.jsonl",
+        "hub/models--a--b/refs/main", "hub/models--a--other/x",
+        "hub/datasets--a--labels/test.jsonl",
     ]  # fmt: skip
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +100,7 @@ def test_of_a_model_only_its_own_files_are_readable(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     base, adapter = tmp_path / "base", tmp_path / "adapter"
     local = Located(base=str(base), folder=base, adapter=adapter)
-    assert client._files_of_model(local) == [base / "config.json", adapter / "card.json"]
+    assert client._files_of_model(local) == [base, adapter / "card.json"]
     assert client._files_of_model(Located("a/b")) == [tmp_path / "hub" / "models--a--b"]
 
 

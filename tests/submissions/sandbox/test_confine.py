@@ -36,8 +36,10 @@ def test_what_holds_is_told_in_words() -> None:
         "memory 0.585938 GB",
         "no network",
         "no other processes",
+        "no reach to running processes",
         "writes only in a temporary folder",
         "reads only code, model and its own folder",
+        "a temporary folder that can be removed",
     ]  # fmt: skip
 
 
@@ -102,7 +104,7 @@ for path in {[str(path) for path in BUNDLED]!r}:
     [
         "",  # as in a checkout: the package is next to the interpreter's folder
         f"sys.prefix = {str(PACKAGE.parent)!r}",  # as installed: it is in there
-        f"sys.base_prefix = {str(PACKAGE)!r}",
+        f"import sysconfig; sys.base_prefix = {str(PACKAGE)!r}",
         f"sys.prefix = {str(PACKAGE / 'data')!r}",
     ],
 )
@@ -148,6 +150,32 @@ for base in (root, lib64):
         + ["hidden: PermissionError"] * 2
         + ["shown: done"] * 3
     )
+
+
+@linux
+def test_labels_of_an_installed_copy_cannot_be_read_from_a_checkout(tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    rows = site / "faithbench" / "data" / "bundled" / "sst2" / "test.jsonl"
+    rows.parent.mkdir(parents=True)
+    rows.write_text("a label")
+    (site / "faithbench" / "code.py").write_text("")
+    before = f"sys.path.append({str(site)!r})"
+    code = f"""
+attempt("rows", Path({str(rows)!r}).read_bytes)
+attempt("code", Path({str(site / "faithbench" / "code.py")!r}).read_bytes)
+"""
+    assert run_confined(code, before=before) == ["rows: PermissionError", "code: done"]
+
+
+@linux
+def test_what_lies_next_to_a_checkout_cannot_be_read(tmp_path: Path) -> None:
+    """A checkout's folder is on sys.path, with tasks, results and published rows."""
+    paths = [PACKAGE.parent / "tasks" / "sst2.toml", PACKAGE.parent / "README.md"]
+    (tmp_path / "results.jsonl").write_text("a label")
+    before = f"sys.path.append({str(tmp_path)!r}); sys.prefix = {str(tmp_path)!r}"
+    paths.append(tmp_path / "results.jsonl")
+    code = f"for path in {[str(p) for p in paths]!r}: attempt('read', Path(path).read_bytes)"
+    assert run_confined(code, before=before) == ["read: PermissionError"] * 3
 
 
 @linux

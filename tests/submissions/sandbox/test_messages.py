@@ -20,7 +20,7 @@ QUESTION = {"id": "a", "text": "good film", "text_b": None, "target": 1}
 REQUEST = {
     "file": "explainer.py", "explainer": "x", "settings": {"scale": 2.0, "deep": True},
     "model": "bundled:sst2", "revision": None, "labels": ["no", "yes"],
-    "kind": "classification", "evidence": "text", "weights_sha256": "ab",
+    "kind": "classification", "evidence": "text", "model_sha256": "ab",
     "examples": [QUESTION], "seeds": [0, 1, 2], "readable": ["/m"],
     "seconds": 600, "memory_mb": 4096, "file_mb": 64,
 }  # fmt: skip

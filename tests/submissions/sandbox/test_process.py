@@ -93,8 +93,10 @@ def test_everything_is_enforced_here() -> None:
         "memory 4 GB",
         "no network",
         "no other processes",
+        "no reach to running processes",
         "writes only in a temporary folder",
         "reads only code, model and its own folder",
+        "a temporary folder that can be removed",
     )
 
 

@@ -85,7 +85,7 @@ def test_one_that_draws_at_random_runs_under_every_seed(
 
 
 def test_other_weights_are_refused(make_request: Make) -> None:
-    request = make_request().model_copy(update={"weights_sha256": "0" * 64})
+    request = make_request().model_copy(update={"model_sha256": "0" * 64})
     with pytest.raises(FaithbenchError, match="bundled:sst2 changed while it was read"):
         worker._load(request)
 
@@ -95,7 +95,7 @@ def test_other_weights_are_refused(make_request: Make) -> None:
     [
         ({"explainer": "my-y"}, "did you mean 'my-x'"),
         ({"settings": {"scal": 2.0}}, "did you mean 'scale'"),
-        ({"settings": {"scale": "much"}}, "scale is a float, found 'much'"),
+        ({"settings": {"scale": "much"}}, "scale is a number, found 'much'"),
     ],
 )
 def test_an_entry_that_does_not_fit_the_file_is_told(
