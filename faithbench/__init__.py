@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from faithbench.explainers.per_example import per_example
     from faithbench.explainers.registry import explainer
     from faithbench.metrics.registry import metric
+    from faithbench.submissions.other_tools import from_captum, from_inseq, from_shap
     from faithbench.testing.conformance import check_explainer
 
     __version__: str
@@ -47,6 +48,9 @@ __all__ = [
     "evaluate",
     "explain",
     "explainer",
+    "from_captum",
+    "from_inseq",
+    "from_shap",
     "list_explainers",
     "list_metrics",
     "list_tasks",
@@ -64,6 +68,9 @@ _HOMES = {
     "FaithbenchError": "core.errors",
     "check_explainer": "testing.conformance",
     "explainer": "explainers.registry",
+    "from_captum": "submissions.other_tools",
+    "from_inseq": "submissions.other_tools",
+    "from_shap": "submissions.other_tools",
     "load_task": "data.tasks",
     "metric": "metrics.registry",
     "per_example": "explainers.per_example",

@@ -26,9 +26,15 @@ if TYPE_CHECKING:
     from faithbench.records.rows import ResultRow
     from faithbench.records.schema import Record
     from faithbench.run.evaluation import Evaluation
+    from faithbench.run.forecast import Forecast
     from faithbench.run.job import Job
     from faithbench.run.one_text import Explanation
+    from faithbench.run.request import Request
+    from faithbench.run.shard import Shard
+    from faithbench.submissions.pieces import ScoredPieces
 
+    Scores = ArrayLike | ScoredPieces
+    Given = Mapping[str, Scores] | Sequence[Scores]
     OneExplainer = str | Explainer | Selected | type[Any]
     Explainers = OneExplainer | Sequence[OneExplainer]
 
@@ -193,8 +199,10 @@ def evaluate(
     batch: int = 16,
     long: str = "truncate",
     jobs: int | None = None,
+    backend: str = "processes",
     results: str | Path | None = None,
     allow_changed_data: bool = False,
+    fresh: bool = False,
     plugins: Sequence[str | Path] = (),
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -202,10 +210,10 @@ def evaluate(
 
     The options are those of the command. `task`, `model` and `data` may be values instead of
     names, and `explainers` may mix names and explainer objects. With `results`, records are
-    written below that folder, and a stopped evaluation continues there when it is called again;
-    without, nothing is left on the disk. An explainer that cannot serve the model is left out,
-    and the result's `left_out` says why. `progress` is called with what is being done, how much
-    of it is done, and how much there is.
+    written below that folder, and a stopped evaluation continues there when it is called again,
+    unless it is to start `fresh`; without, nothing is left on the disk. An explainer that cannot
+    serve the model is left out, and the result's `left_out` says why. `progress` is called with
+    what is being done, how much of it is done, and how much there is.
     """
     from faithbench.core.types import quiet
     from faithbench.run.request import Request, make_job
@@ -233,11 +241,79 @@ def evaluate(
             allow_changed_data=allow_changed_data,
             plugins=tuple(Path(path) for path in plugins),
         )
-        return _run(make_job(request, progress or quiet), jobs, results, progress or quiet)
+        job = make_job(request, progress or quiet)
+        return _run(job, jobs, backend, results, progress or quiet, fresh=fresh)
+
+
+def evaluate_request(
+    request: Request, *, jobs: int | None, backend: str, fresh: bool = False, progress: Progress
+) -> Evaluation:
+    """Do what `evaluate` does, with the options gathered in a request."""
+    from faithbench.run.request import make_job
+
+    job = make_job(request, progress)
+    return _run(job, jobs, backend, request.results, progress, fresh=fresh)
+
+
+def forecast_request(
+    request: Request, *, jobs: int | None, backend: str, progress: Progress
+) -> Forecast:
+    """Tell what the run of a request will take, by a trial of two seconds."""
+    from faithbench.run.backends import choose_backend
+    from faithbench.run.forecast import forecast
+    from faithbench.run.request import make_job
+
+    job = make_job(request, progress)
+    return forecast(job, choose_backend(jobs, str(job.model.device), backend), progress)
+
+
+def evaluate_shard(
+    request: Request,
+    shard: Shard,
+    *,
+    jobs: int | None,
+    backend: str,
+    fresh: bool = False,
+    progress: Progress,
+) -> tuple[Path, int]:
+    """Compute one shard of a run; return its folder and the number of its examples."""
+    from faithbench.run.backends import choose_backend
+    from faithbench.run.loop import run_shard
+    from faithbench.run.merge import finish_shard
+    from faithbench.run.request import make_job
+
+    job = make_job(request, progress)
+    chosen = choose_backend(jobs, str(job.model.device), backend)
+    served = run_shard(job, shard, progress, chosen, fresh=fresh)
+    return served.results, finish_shard(served, shard, request)
+
+
+def merge(
+    folders: Sequence[str | Path],
+    results: str | Path,
+    *,
+    data: str | Path | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Make the records of a run from the folders of all its shards, as `faithbench merge` does.
+
+    Without `data`, the folder of data is the one that the shards read.
+    """
+    from faithbench.core.types import quiet
+    from faithbench.run.merge import gather_rows, read_shards, request_of
+    from faithbench.run.request import make_job
+
+    paths = [Path(folder) for folder in folders]
+    facts = read_shards(paths)
+    request = request_of(facts, None if data is None else Path(data), Path(results))
+    say = progress or quiet
+    job = gather_rows(make_job(request, say), facts, paths, say)
+    return _run(job, jobs, "processes", results, say)
 
 
 def score(
-    attributions: Mapping[str, ArrayLike] | Sequence[ArrayLike],
+    attributions: Given,
     task: str | Task,
     *,
     name: str = "scores",
@@ -257,6 +333,7 @@ def score(
     encoder: str | None = None,
     human: bool = True,
     jobs: int | None = None,
+    backend: str = "processes",
     results: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -264,13 +341,12 @@ def score(
 
     `attributions` has an array for each example, by id or in the order of the data: a score for
     each token that may be erased, in reading order, or for each word with `unit="words"`, which
-    is shared among the word's tokens. They are called `name`, and explainers `against` them run
+    is shared among the word's tokens. What `from_captum`, `from_shap` and `from_inseq` return is
+    taken as well, whatever its unit. They are called `name`, and explainers `against` them run
     on the same examples. All other options are those of `evaluate`.
     """
     from faithbench.core.types import quiet
-    from faithbench.models.encoding import encode
     from faithbench.run.request import Request, make_job
-    from faithbench.submissions.score_files import align
 
     with _results_folder(results) as folder:
         request = Request(
@@ -292,15 +368,11 @@ def score(
             results=folder,
         )
         job = make_job(request, progress or quiet)
-        evidence = job.data.task.evidence
-        encodings = [encode(job.model, example, evidence) for example in job.data.examples]
-        given = _by_id(attributions, [example.id for example in job.data.examples])
-        aligned = align(given, "attributions", job.data.task, unit, encodings)
-        selected = _replayed(name, aligned, seed)
+        selected = _replayed(name, _aligned(attributions, unit, job), seed)
         if name in (other.label for other in job.explainers):
             raise FaithbenchError(f"two explainers are called {name!r}; give another name='...'")
         with_scores = replace(job, explainers=(selected, *job.explainers))
-        return _run(with_scores, jobs, results, progress or quiet)
+        return _run(with_scores, jobs, backend, results, progress or quiet)
 
 
 def compare(
@@ -382,44 +454,73 @@ def _results_folder(asked: str | Path | None) -> Iterator[Path]:
             raise KeyboardInterrupt from stop
 
 
-def _run(job: Job, jobs: int | None, results: str | Path | None, progress: Progress) -> Evaluation:
+def _run(
+    job: Job,
+    jobs: int | None,
+    backend: str,
+    results: str | Path | None,
+    progress: Progress,
+    *,
+    fresh: bool = False,
+) -> Evaluation:
     from faithbench.run.backends import choose_backend
     from faithbench.run.evaluation import Evaluation
     from faithbench.run.loop import run_serving
 
-    served = run_serving(job, progress, choose_backend(jobs))
+    chosen = choose_backend(jobs, str(job.model.device), backend)
+    served = run_serving(job, progress, chosen, fresh=fresh)
     folder = None if results is None else Path(results)
     return Evaluation(job, served.outcomes, folder, served.left_out)
 
 
-def _by_id(
-    attributions: Mapping[str, ArrayLike] | Sequence[ArrayLike], ids: Sequence[str]
-) -> dict[str, tuple[float, ...]]:
-    """Return each example's scores by id, having checked that they are finite numbers in a row."""
+def _aligned(attributions: Given, unit: str, job: Job) -> dict[str, tuple[float, ...]]:
+    """Return a score per token that may be erased, by the id of its example."""
+    from faithbench.models.encoding import encode
+    from faithbench.models.predictions import predictions
+    from faithbench.models.session import Session
+    from faithbench.submissions.pieces import ScoredPieces, align_pieces
+    from faithbench.submissions.score_files import align, check_ids
+
+    encodings = [encode(job.model, e, job.data.task.evidence) for e in job.data.examples]
+    given = _by_id(attributions, [encoding.example.id for encoding in encodings])
+    pieces = {name: one for name, one in given.items() if isinstance(one, ScoredPieces)}
+    if len(pieces) < len(given) or not pieces:
+        arrays = {name: _numbers(name, one) for name, one in given.items()}
+        return align(arrays, "attributions", job.data.task, unit, encodings)
+    check_ids(pieces, "attributions", encodings)
+    with Session(job.model, job.budget) as session:
+        targets = [prediction.target for prediction in predictions(session.engine, encodings)]
+    return align_pieces(pieces, job.model, encodings, targets)
+
+
+def _by_id(attributions: Given, ids: Sequence[str]) -> dict[str, Scores]:
+    """Return what was given for each example by id."""
+    if isinstance(attributions, Mapping):
+        return dict(attributions)
+    if len(attributions) != len(ids):
+        raise FaithbenchError(
+            f"there are {len(attributions)} arrays for {len(ids)} examples; give one for "
+            "each, in the order of the data, or a mapping by id"
+        )
+    return dict(zip(ids, attributions, strict=True))
+
+
+def _numbers(name: str, array: Scores) -> tuple[float, ...]:
+    """Return an example's scores, having checked that they are finite numbers in a row."""
     import numpy as np
 
-    if not isinstance(attributions, Mapping):
-        if len(attributions) != len(ids):
-            raise FaithbenchError(
-                f"there are {len(attributions)} arrays for {len(ids)} examples; give one for "
-                "each, in the order of the data, or a mapping by id"
-            )
-        attributions = dict(zip(ids, attributions, strict=True))
-    scores = {}
-    for name, array in attributions.items():
-        try:
-            values = np.asarray(array, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise FaithbenchError(
-                f"the scores of example {name!r} are not an array of numbers: {error}"
-            ) from error
-        if values.ndim != 1 or not np.isfinite(values).all():
-            raise FaithbenchError(
-                f"the scores of example {name!r} have shape {values.shape}, or are not all "
-                "finite; give one finite number per token or word"
-            )
-        scores[name] = tuple(values.tolist())
-    return scores
+    try:
+        values = np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise FaithbenchError(
+            f"the scores of example {name!r} are not an array of numbers: {error}"
+        ) from error
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise FaithbenchError(
+            f"the scores of example {name!r} have shape {values.shape}, or are not all "
+            "finite; give one finite number per token or word"
+        )
+    return tuple(values.tolist())
 
 
 def _replayed(name: str, scores: Mapping[str, tuple[float, ...]], seed: int) -> Selected:

@@ -4,6 +4,17 @@
 parameters are the options; they import what is heavy themselves, so that help comes at once.
 """
 
-from faithbench.cli.app import main
+import sys
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C is one line, even while the commands are still imported."""
+    try:
+        from faithbench.cli.app import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("Stopped; nothing was begun.\n")
+        sys.exit(130)

@@ -1,6 +1,6 @@
 """`python -m faithbench.cli`, which is the command `faithbench`."""
 
-from faithbench.cli.app import main
+from faithbench.cli import main
 
 if __name__ == "__main__":
     main()

@@ -9,33 +9,36 @@ from typing import Annotated
 
 import typer
 
+from faithbench.cli.cite import cite
 from faithbench.cli.compare import compare
 from faithbench.cli.compare_models import compare_models
 from faithbench.cli.explain import explain
+from faithbench.cli.help.command import Application
 from faithbench.cli.leaderboard import leaderboard_app
 from faithbench.cli.leaderboard_views import show_power, show_ranking
-from faithbench.cli.lists import doctor, list_app, show_app
+from faithbench.cli.lists import doctor, list_app
 from faithbench.cli.options import Commands
+from faithbench.cli.reference.show import show_app
 from faithbench.cli.reproduce import reproduce
-from faithbench.cli.run import run
+from faithbench.cli.run import merge, run
 from faithbench.cli.study import study_app
-from faithbench.cli.submission import submission_app
+from faithbench.cli.submission.commands import submission_app
 from faithbench.cli.training.distil import distil
 from faithbench.cli.training.fresh import fresh
 from faithbench.cli.training.models import heads, train
-from faithbench.core.errors import FaithbenchError
+from faithbench.core.errors import FaithbenchError, is_out_of_memory
 
-app = typer.Typer(
+app = Application(
     name="faithbench",
     cls=Commands,
     help="Measure how faithful, stable, plausible and fast explanations of NLP models are.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # panels leave 23 of 80 columns for the text, and load all of rich
 )
 for command in (
-    run, compare, compare_models, explain, train, distil, fresh, heads, reproduce, doctor,
+    run, merge, compare, compare_models, explain, train, distil, fresh, heads, reproduce, cite,
+    doctor,
 ):  # fmt: skip
     app.command()(command)
 for name, view in (("ranking", show_ranking), ("power", show_power)):
@@ -72,8 +75,16 @@ def main() -> None:
         if os.environ.get("FAITHBENCH_DEBUG"):
             raise
         kept = f"; {error.kept}" if error.kept else ""
-        typer.secho(f"Error: {error}{kept}", err=True, fg="red")
-        sys.exit(1)
+        _end(f"{error}{kept}")
+    except (MemoryError, RuntimeError) as error:
+        if os.environ.get("FAITHBENCH_DEBUG") or not is_out_of_memory(error):
+            raise
+        _end("there is not enough memory; end other programs, or give a smaller --batch")
+
+
+def _end(message: str) -> None:
+    typer.secho(f"Error: {message}", err=True, fg="red")
+    sys.exit(1)
 
 
 def _show_notes_plainly() -> None:

@@ -7,32 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
-from faithbench.cli.options import Results, TaskName
-from faithbench.core.text import without_controls
+from faithbench.cli.options import HtmlFile, Results, TaskName
+from faithbench.core.pieces import join_pieces
 
 if TYPE_CHECKING:
-    from faithbench.records.comparison import Comparison, Difference
+    from faithbench.records.comparison import Difference
     from faithbench.records.entrants import Entrant
-    from faithbench.records.schema import MetricFacts
-    from faithbench.stats.tournament import Duel, Tournament
 
 WIDTH = 80
 LEGEND = (
     "Explainers that share a letter are not significantly different (p >= .05 after Holm over the "
     "pairs of the table); the best mean and those not significantly worse are bold. "
-    "Intervals are bootstrap, 95%. Effect is rank-biserial: +1 if the first is the "
-    "higher on all examples."
+    "Intervals are bootstrap, 95%. Effect is rank-biserial: +1 if the first is better on all "
+    "examples, or higher where neither is better."
 )
-_TEST_NAMES = {
-    "signed-rank": "Wilcoxon signed-rank",
-    "McNemar": "exact McNemar (0/1 values)",
-    "paired t": "paired t (effect: mean / sd of the differences)",
-}
 
 
 def compare(
@@ -53,6 +44,7 @@ def compare(
             help="Metrics or families, separated by commas.",
         ),
     ] = "all",
+    html: HtmlFile = None,
 ) -> None:
     """Test recorded explainers against each other.
 
@@ -74,11 +66,19 @@ def compare(
     for line in _heading(entrants):
         console.print(line)
     for name, values in tables.items():
-        for block in _report(compare_values(name, entrants[0].metrics[name], values)):
-            console.print(block, highlight=False)
+        console.print()
+        console.print(compare_values(name, entrants[0].metrics[name], values), highlight=False)
     console.print(Text(LEGEND, style="dim"))
-    for line in _examples(chosen[0], most_different(tables[chosen[0]], rows)):
+    differences = most_different(tables[chosen[0]], rows)
+    for line in _examples(chosen[0], differences, entrants, coloured=console.is_terminal):
         console.print(line)
+    if html is not None:
+        from faithbench.leaderboard.html.report import board_of_files, write_report
+
+        paths = [stored.path for entrant in entrants for stored in entrant.records]
+        board = board_of_files(paths)
+        write_report(board, html, f"faithbench compare: {board.tables[0].title}")
+        console.print(f"page: {html}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _heading(entrants: Sequence[Entrant]) -> Iterator[Text]:
@@ -97,69 +97,12 @@ def _heading(entrants: Sequence[Entrant]) -> Iterator[Text]:
         yield Text(f"not in all records, and left out: {', '.join(left)}", style="dim")
 
 
-def _report(comparison: Comparison) -> Iterator[RenderableType]:
-    yield Text()
-    yield _title(comparison.metric, comparison.facts)
-    yield _means(comparison)
-    duels = comparison.tournament.duels
-    tested = [duel for duel in duels if duel.adjusted is not None]
-    if tested:
-        names = sorted({_TEST_NAMES[duel.test.name] for duel in tested}, reverse=True)
-        yield Text(f"{' and '.join(names)}, Holm over {len(tested)}:", style="dim")
-        yield _tests(comparison.tournament, tested)
-    for duel in duels:
-        if duel.adjusted is None:
-            yield Text(f"no test of {duel.first} and {duel.second}: {duel.test.reason}")
-
-
-def _title(metric: str, facts: MetricFacts) -> Text:
+def _examples(
+    metric: str, differences: Sequence[Difference], entrants: Sequence[Entrant], *, coloured: bool
+) -> Iterator[Text]:
+    """Show the examples as words: a heat map per explainer, or once where there is no colour."""
     from faithbench.metrics.registry import title_of
-
-    better = {True: ", higher is better", False: ", lower is better", None: ""}
-    name = title_of(metric)
-    return Text(f"{name} ({facts.family}{better[facts.higher_is_better]})", style="bold")
-
-
-def _means(comparison: Comparison) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), show_edge=False)
-    table.add_column("", overflow="fold", max_width=32)
-    for title in ("mean", "interval", "ties", "n", "skipped"):
-        table.add_column(title, justify="left" if title == "ties" else "right", overflow="fold")
-    result = comparison.tournament
-    for label in result.order:
-        mean, interval, n, skipped = comparison.summaries[label]
-        bold = "bold" if label == result.best or label in result.ties else ""
-        table.add_row(
-            Text(label, style=bold),
-            Text("-" if mean is None else f"{mean:.3f}", style=bold),
-            "-" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}",
-            result.letters[label] or "-",
-            str(n),
-            str(skipped),
-        )
-    return table
-
-
-def _tests(result: Tournament, duels: Sequence[Duel]) -> Table:
-    """Lay out the tests; effects are + where the first is better."""
-    from faithbench.stats.pairwise import ALPHA
-
-    table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), show_edge=False)
-    for title in ("first", "second"):
-        table.add_column(title, overflow="fold", max_width=22)
-    for title in ("n", "p", "after Holm", "effect"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for duel in duels:
-        test, adjusted = duel.test, duel.adjusted
-        if test.p is not None and adjusted is not None:
-            after = Text(f"{adjusted:.2g}", style="bold" if adjusted < ALPHA else "")
-            numbers = (str(test.n), f"{test.p:.2g}", after, f"{result.effect(duel):+.2f}")
-            table.add_row(Text(duel.first), Text(duel.second), *numbers)
-    return table
-
-
-def _examples(metric: str, differences: Sequence[Difference]) -> Iterator[Text]:
-    from faithbench.metrics.registry import title_of
+    from faithbench.run.heat_map import words_heat_map
 
     if not differences:
         return
@@ -168,10 +111,22 @@ def _examples(metric: str, differences: Sequence[Difference]) -> Iterator[Text]:
         f"{title_of(metric)} (--metric names another):",
         style="bold",
     )
+    rows = {e.label: {row.id: row for row in e.records[0].rows} for e in entrants}
     for difference in differences:
         yield Text(difference.id)
-        values = [f"{label} {value:.3f}" for label, value in difference.values.items()]
-        yield Text("  " + ", ".join(values))
-        line = Text(f"  {without_controls(' '.join(difference.tokens))}", style="dim")
-        line.truncate(WIDTH, overflow="ellipsis")
-        yield line
+        values = {label: f"{label} {value:.3f}" for label, value in difference.values.items()}
+        if not coloured:
+            yield Text("  " + ", ".join(values.values()))
+            plain = join_pieces(difference.tokens, [0.0] * len(difference.tokens))
+            yield _one_line(words_heat_map(plain))
+            continue
+        for label, value in values.items():
+            row = rows[label][difference.id]
+            yield Text(f"  {value}", style="dim")
+            yield _one_line(words_heat_map(join_pieces(row.tokens, row.scores)))
+
+
+def _one_line(words: Text) -> Text:
+    line = Text("  ").append_text(words)
+    line.truncate(WIDTH, overflow="ellipsis")
+    return line

@@ -54,8 +54,8 @@ def progress_on(console: Console, first: str = "starting") -> Iterator[Progress]
 
 def _columns() -> tuple[ProgressColumn, ...]:
     """Return what the live line shows; the clock moves even while a long step reports nothing."""
-    # 50 columns leave room for bar, count and clock in a line of 80.
-    what = Column(no_wrap=True, overflow="ellipsis", max_width=50)
+    # 50 columns leave room for bar, count and clock in a line of 80; a second line has the rest.
+    what = Column(overflow="fold", max_width=50)
     return (
         TextColumn("{task.description}", markup=False, table_column=what),
         BarColumn(bar_width=10),

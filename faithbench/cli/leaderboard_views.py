@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from faithbench.cli.leaderboard import Records, Submissions
+from faithbench.cli.options import PASSED
 from faithbench.core.errors import FaithbenchError, unknown
 
 if TYPE_CHECKING:
@@ -42,9 +43,12 @@ def show_ranking(
 
 def _board(console: Console, records: Path, submissions: Path) -> Board:
     from faithbench.leaderboard.build import make_board
+    from faithbench.records.own_examples import without_strays
+    from faithbench.records.passed import accepted_submissions
 
     with console.status("reading records"):
-        return make_board(records, submissions)
+        submitted = without_strays(records, accepted_submissions(submissions, PASSED))
+        return make_board(records, submitted.accepted)
 
 
 def _ranking_grid(ranking: Ranking) -> Grid:

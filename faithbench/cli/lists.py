@@ -1,4 +1,4 @@
-"""The commands `list`, `show` and `doctor`; only `doctor` and `list objectives` load torch."""
+"""The commands `list` and `doctor`; only `doctor` and `list objectives` load torch."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from faithbench.cli.options import Commands, DataFolder, PluginFiles, Source
+from faithbench.cli.help.command import Application
+from faithbench.cli.options import Commands, DataFolder, Device, PluginFiles
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.spec import setting_text
 
 if TYPE_CHECKING:
     from faithbench.core.plugins import Plugin
     from faithbench.data.tasks import Task
     from faithbench.metrics.registry import Metric
 
-list_app = typer.Typer(
+list_app = Application(
     cls=Commands, help="List tasks, explainers, metrics or objectives.", no_args_is_help=True
 )
-show_app = typer.Typer(cls=Commands, help="Show one task in full.", no_args_is_help=True)
 
 _PACKAGES = ("faithbench", "torch", "transformers", "datasets", "captum", "scipy", "numpy")
 _EXTRAS = {
@@ -74,28 +75,43 @@ def _size(task: Task) -> str:
 
 @list_app.command("explainers")
 def list_explainers() -> None:
-    """List explainers by family, with installed plugins."""
-    from faithbench.explainers.registry import EXPLAINERS, installed_plugins
+    """List explainers by family: settings, and what each does.
 
-    table = Table(title="explainers")
-    table.add_column("name", no_wrap=True)
-    table.add_column("family")
-    table.add_column("what it does")
+    Explainers of installed packages come last. `faithbench show explainer NAME` says more.
+    """
+    from faithbench.explainers.registry import EXPLAINERS, installed_plugins, written_settings
+
+    table = Table(title="explainers", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for column in ("name", "settings", "what it does"):
+        table.add_column(column, no_wrap=column == "name")
+    family = ""
     for name, entry in EXPLAINERS.items():
-        table.add_row(name, entry.family, entry.summary)
-    for plugin in sorted(installed_plugins(), key=lambda p: (p.name, p.origin)):
-        table.add_row(Text(plugin.name), "plugin", Text(_plugin_summary(plugin)))
-    table.add_row("captum:<Class>", "captum", "Run an attribution class of captum by name.")
-    Console().print(table)
+        if entry.family != family:
+            family = entry.family
+            table.add_row(Text(family, style="bold"))
+        settings = "\n".join(f"{key}={value}" for key, value in written_settings(entry).items())
+        table.add_row(Text(f" {name}"), Text(settings or "-"), entry.summary)
+    if plugins := sorted(installed_plugins(), key=lambda p: (p.name, p.origin)):
+        table.add_row(Text("plugins", style="bold"))
+    for plugin in plugins:
+        table.add_row(Text(f" {plugin.name}"), *map(Text, _plugin_texts(plugin)))
+    table.add_row(Text("captum", style="bold"))
+    table.add_row(" captum:<Class>", "-", "Run an attribution class of captum by name.")
+    Console(highlight=False).print(table)
 
 
-def _plugin_summary(plugin: Plugin) -> str:
-    """Load a plugin to return its docstring's first line, or why it cannot be used."""
+def _plugin_texts(plugin: Plugin) -> tuple[str, str]:
+    """Load a plugin to return its settings and its docstring's first line, or why it fails."""
+    from faithbench.cli.reference.explainers import type_defaults
+    from faithbench.explainers.selection import explainer_class
+
     try:
-        summary = (plugin.load().__doc__ or "").strip().split("\n")[0]
+        cls = explainer_class(plugin)
     except FaithbenchError as error:
-        return f"error: {error}"
-    return f"{summary} ({plugin.origin})"
+        return "-", f"error: {error}"
+    settings = "\n".join(f"{k}={setting_text(v)}" for k, v in type_defaults(cls()).items())
+    summary = (cls.__doc__ or "").strip().split("\n")[0]
+    return settings or "-", f"{summary} ({plugin.origin})"
 
 
 def _on_request(metric: Metric) -> str:
@@ -110,7 +126,6 @@ def _on_request(metric: Metric) -> str:
 @list_app.command("objectives")
 def list_objectives() -> None:
     """List training objectives: settings, and what each does."""
-    from faithbench.core.spec import setting_text
     from faithbench.training.objectives import known_objectives
     from faithbench.training.objectives.protocol import is_auxiliary
 
@@ -175,29 +190,26 @@ def _metric_texts(metric: Metric, note: str) -> tuple[Text, str, str, Text]:
     )
 
 
-@show_app.command("task")
-def show_task(
-    name: Annotated[str, typer.Argument(metavar="TASK", help="Name of a task, or a .toml file.")],
+def doctor(
     data: DataFolder = None,
-    source: Source = "auto",
+    benchmark: Annotated[
+        bool, typer.Option("--benchmark", help="Measure the device instead, in a minute.")
+    ] = False,
+    device: Device = "auto",
 ) -> None:
-    """Show what a task is, its sources, and three of its rows."""
-    from faithbench.cli.task_card import print_card
-
-    print_card(name, data, source)
-
-
-def doctor(data: DataFolder = None) -> None:
     """Show this machine: device, versions, extras, data."""
     console = Console(markup=False)  # or "faithbench[heads]" would lose its brackets
+    if benchmark:
+        _benchmark(console, device)
+        return
     with console.status("looking at this machine"):
         import torch
 
-        from faithbench.models.model import choose_device
+        from faithbench.models.devices import choose_device
 
         table = Table(title="this machine", show_header=False)
-        device = choose_device("auto").type
-        table.add_row("device", f"{device}, {torch.get_num_threads()} threads")
+        kind = choose_device(device).type
+        table.add_row("device", f"{kind}, {torch.get_num_threads()} threads")
         for package in _PACKAGES:
             table.add_row(package, _version(package))
         for extra, modules in _EXTRAS.items():
@@ -209,6 +221,17 @@ def doctor(data: DataFolder = None) -> None:
     console.print(tasks)
     for line in (*_obstacles(data), *_confinement()):
         console.print(line, highlight=False)
+
+
+def _benchmark(console: Console, device: str) -> None:
+    """Measure the device with the bundled model, and print a line for an issue."""
+    with console.status("measuring the device"):
+        from faithbench.models.model import load_model
+        from faithbench.run.device_benchmark import benchmark_device
+
+        model = load_model("bundled:sst2", labels=("negative", "positive"), device=device)
+        measured = benchmark_device(model)
+    console.print(measured.line(), highlight=False, soft_wrap=True)
 
 
 def _version(package: str) -> str:
@@ -241,9 +264,12 @@ def _obstacles(data: Path | None) -> Iterator[str]:
 
 def _confinement() -> Iterator[str]:
     """Yield how far submitted explainers would be confined here."""
+    from faithbench.submissions.sandbox.bubblewrap import bubblewrap_works
     from faithbench.submissions.sandbox.process import enforced_here
 
     enforced = enforced_here()
     yield f"submitted explainers run with: {', '.join(enforced.holds)}"
     if enforced.missing:
         yield f"and WITHOUT: {', '.join(enforced.missing)}"
+    if bubblewrap_works():
+        yield "around them: bubblewrap"

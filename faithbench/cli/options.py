@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
+from faithbench.cli.help.command import ADVANCED, DATA, MODEL, OUTPUT, WHAT
 from faithbench.core.errors import Interrupted
 from faithbench.data.sources import built_in_sources
 
 TaskName = Annotated[
     str,
     typer.Option(
-        "--task", "-t", metavar="TASK", help="Name of a task, or a .toml file that describes one."
+        "--task",
+        "-t",
+        metavar="TASK",
+        help="Name of a task, or a .toml file that describes one.",
+        rich_help_panel=WHAT,
     ),
 ]
 ModelName = Annotated[
@@ -24,6 +29,7 @@ ModelName = Annotated[
         "-m",
         metavar="MODEL",
         help="bundled:<task>, a folder, or a name on the hub (default: the task's own).",
+        rich_help_panel=MODEL,
     ),
 ]
 DataFolder = Annotated[
@@ -33,6 +39,7 @@ DataFolder = Annotated[
         metavar="FOLDER",
         envvar="FAITHBENCH_DATA",
         help="Folder that holds <task>/<split>.jsonl.gz.",
+        rich_help_panel=DATA,
     ),
 ]
 Source = Annotated[
@@ -40,17 +47,34 @@ Source = Annotated[
     typer.Option(
         metavar="SOURCE",
         help=f"Where the data come from: auto, {', '.join(built_in_sources())}.",
+        rich_help_panel=DATA,
     ),
 ]
-Split = Annotated[str, typer.Option(metavar="SPLIT", help="train, dev or test.")]
-Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or mps.")]
+Split = Annotated[
+    str,
+    typer.Option(
+        metavar="SPLIT",
+        help="train, dev or test.",
+        rich_help_panel=DATA,
+    ),
+]
+Device = Annotated[
+    str,
+    typer.Option(
+        metavar="DEVICE",
+        help="auto, cpu, cuda or mps.",
+        rich_help_panel=MODEL,
+    ),
+]
 Explainers = Annotated[
     str,
     typer.Option(
         "--explainer",
         "-e",
         metavar="NAMES",
-        help="Explainers as name[:key=value,...], separated by commas.",
+        help="Explainers as name[:key=value,...], separated by commas; the others are tested "
+        "against the first.",
+        rich_help_panel=WHAT,
     ),
 ]
 PluginFiles = Annotated[
@@ -59,9 +83,18 @@ PluginFiles = Annotated[
         "--plugin",
         metavar="FILE",
         help="Python file of explainers or metrics; can be repeated.",
+        rich_help_panel=WHAT,
     ),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Explain at most N examples.")]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Explain at most N examples.",
+        rich_help_panel=DATA,
+    ),
+]
 Jobs = Annotated[
     int | None,
     typer.Option(
@@ -69,15 +102,51 @@ Jobs = Annotated[
         "-j",
         min=1,
         metavar="N",
-        help="Spread the work over N processes with one thread each (default: one process "
-        "with all threads).",
+        help="Spread the work over N processes with one thread each (default: one per core; "
+        "on a GPU, one process).",
+        rich_help_panel=ADVANCED,
     ),
 ]
-Results = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the records.")]
+Backend = Annotated[
+    str,
+    typer.Option(
+        "--backend",
+        metavar="NAME",
+        help="Where the work is done, as name[:key=value,...]: processes, ray or slurm.",
+        rich_help_panel=ADVANCED,
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Tell rows, passes, time and memory after a short trial, and stop.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+HtmlFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Also write tables, tests, curves and heat maps as one HTML file.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Results = Annotated[
+    Path,
+    typer.Option(metavar="FOLDER", help="Folder of the records.", rich_help_panel=OUTPUT),
+]
+Passed = Annotated[
+    Path, typer.Option(metavar="FILE", help="File of the submissions that passed their check.")
+]
+PASSED: Final = Path("leaderboard/passed.json")
+"""Where passed checks are recorded. It is not among the submissions, whose authors write there."""
 
 _ROWS_KEPT = "finished examples are kept; the same command continues after them"
 _KEPT = {
-    "run": _ROWS_KEPT,
+    "run": "nothing was computed yet; an earlier run's examples are kept",
+    "merge": _ROWS_KEPT,
     "leaderboard run": _ROWS_KEPT,
     "fresh": "finished examples and trainings are kept; the same command continues after them",
     "study sparse-attention": (
@@ -98,6 +167,16 @@ class Commands(TyperGroup):
     """A group of commands that says truthfully what Ctrl-C leaves behind."""
 
     # The types are Typer's own copy of click's, which it does not export.
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options of the group itself."""
+        params = super().get_params(ctx)
+        # Typer's own flags, --help and those of completion, are None if not given. It then loads
+        # pydantic to make a truth value of that, which takes as long as all else that help needs.
+        for param in params:
+            if getattr(param, "is_flag", False) and param.default is None:
+                param.default = False
+        return params
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command of the group; after Ctrl-C exit with 130, as shells do."""
         try:

@@ -1,7 +1,8 @@
-"""`faithbench run`: tables, paired tests and a few explained examples of a run."""
+"""`faithbench run` and `merge`: tables, paired tests and a few explained examples of a run."""
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from faithbench.cli.help.command import ADVANCED, DATA, METRICS, MODEL, OUTPUT, read_settings
 from faithbench.cli.options import (
+    Backend,
     DataFolder,
     Device,
+    DryRun,
     Explainers,
+    HtmlFile,
     Jobs,
     Limit,
     ModelName,
@@ -25,11 +30,14 @@ from faithbench.cli.options import (
     Split,
     TaskName,
 )
+from faithbench.core.errors import FaithbenchError, Interrupted, Written
+from faithbench.core.files import check_writable
 
 if TYPE_CHECKING:
     from faithbench.core.types import Example
     from faithbench.data.dataset import Dataset
     from faithbench.models.model import Model
+    from faithbench.run.evaluation import Evaluation
     from faithbench.run.finish import Outcome
     from faithbench.stats.signed_rank import PairedTest
 
@@ -45,49 +53,136 @@ def run(
     metrics: Annotated[
         str,
         typer.Option(
-            metavar="NAMES", help="Metrics or families, separated by commas; -name leaves one out."
+            metavar="NAMES",
+            help="Metrics or families, separated by commas; -name leaves one out.",
+            rich_help_panel=METRICS,
         ),
     ] = "all",
     operator: Annotated[
-        str, typer.Option(metavar="OPERATOR", help="How to erase: mask, delete or pad.")
+        str,
+        typer.Option(
+            metavar="OPERATOR",
+            help="How to erase: mask, delete or pad.",
+            rich_help_panel=METRICS,
+        ),
     ] = "mask",
     device: Device = "auto",
     dtype: Annotated[
         str,
         typer.Option(
-            metavar="DTYPE", help="Precision of the model: float32, float64, bf16 or fp16."
+            metavar="DTYPE",
+            help="Precision of the model: float32, float64, bf16 or fp16.",
+            rich_help_panel=MODEL,
         ),
     ] = "float32",
-    seed: Annotated[int, typer.Option(metavar="N", help="First seed of random explainers.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="First seed of random explainers.",
+            rich_help_panel=METRICS,
+        ),
+    ] = 0,
     seeds: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Number of seeds of random explainers.")
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Number of seeds of random explainers.",
+            rich_help_panel=METRICS,
+        ),
     ] = 3,
     encoder: Annotated[
         str | None,
         typer.Option(
-            metavar="MODEL", help="Sentence encoder for neighbours: a folder, or a hub name."
+            metavar="MODEL",
+            help="Sentence encoder for neighbours: a folder, or a hub name.",
+            rich_help_panel=METRICS,
         ),
     ] = None,
     no_human: Annotated[
         bool,
-        typer.Option("--no-human", help="Do not score human rationales next to the explainers."),
+        typer.Option(
+            "--no-human",
+            help="Do not score human rationales next to the explainers.",
+            rich_help_panel=METRICS,
+        ),
     ] = False,
     batch: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Explain at most N examples at a time.")
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Explain at most N examples at a time.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = 16,
     long: Annotated[
         str,
         typer.Option(
-            metavar="WAY", help="How to read texts that are too long: truncate or window."
+            metavar="WAY",
+            help="How to read texts that are too long: truncate or window.",
+            rich_help_panel=DATA,
         ),
     ] = "truncate",
     jobs: Jobs = None,
+    backend: Backend = "processes",
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Compute the I-th of N parts, for `faithbench merge` (default: that of a Slurm "
+            "array's task, else all).",
+        ),
+    ] = None,
+    dry_run: DryRun = False,
     results: Results = Path("results"),
+    html: HtmlFile = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write a line per explainer and metric as a CSV file.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     allow_changed_data: Annotated[
         bool,
-        typer.Option("--allow-changed-data", help="Accept data whose checksum has changed."),
+        typer.Option(
+            "--allow-changed-data",
+            help="Accept data whose checksum has changed.",
+            rich_help_panel=DATA,
+        ),
+    ] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Start over: discard what a stopped run had finished.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     plugin: PluginFiles = None,
+    config: Annotated[  # read by its callback, before the other options
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            is_eager=True,
+            callback=read_settings,
+            help="Settings as TOML, named as these options; what is typed has the last word.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    save_config: Annotated[  # written by the command before it runs
+        Path | None,
+        typer.Option(
+            "--save-config",
+            metavar="FILE",
+            help="Write the settings of this run for --config.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
 ) -> None:
     """Explain and score a task's examples, and write a record.
 
@@ -97,12 +192,18 @@ def run(
     from faithbench.cli.display import progress_on
 
     console = Console()
+    for option, path in (("--html", html), ("--csv", csv)):
+        if path is not None:  # said now, not after hours
+            _check_file(path, option)
     with progress_on(console, f"reading the data of {task}") as progress:
-        from faithbench.api import evaluate  # here, where a line is on the screen already
+        # Here, where a line is on the screen already.
+        from faithbench.api import evaluate_request, evaluate_shard
+        from faithbench.run.request import Request
+        from faithbench.run.shard import parse_shard, shard_of_array
 
-        evaluation = evaluate(
-            task,
-            explainer,
+        request = Request(
+            explainer=explainer,
+            task=task,
             model=model,
             data=data,
             source=source,
@@ -118,12 +219,65 @@ def run(
             human=not no_human,
             batch=batch,
             long=long,
-            jobs=jobs,
             results=results,
             allow_changed_data=allow_changed_data,
             plugins=tuple(plugin or ()),
-            progress=progress,
         )
+        if dry_run:
+            from faithbench.api import forecast_request
+
+            told = forecast_request(request, jobs=jobs, backend=backend, progress=progress)
+            console.print(str(told), highlight=False, markup=False, soft_wrap=True)
+            return
+        part = shard_of_array(os.environ) if shard is None else parse_shard(shard)
+        if part is not None and part.count > 1:
+            folder, count = evaluate_shard(
+                request, part, jobs=jobs, backend=backend, fresh=fresh, progress=progress
+            )
+            console.print(
+                f"shard {part.index} of {part.count}: {count} examples in {folder}; when all are "
+                f"done: faithbench merge {results}/shard-*-of-{part.count} --results {results}",
+                highlight=False, markup=False, soft_wrap=True,
+            )  # fmt: skip
+            return
+        evaluation = evaluate_request(
+            request, jobs=jobs, backend=backend, fresh=fresh, progress=progress
+        )
+    records = [outcome.path for outcome in evaluation.outcomes]
+    try:
+        show_evaluation(console, evaluation)
+        for line in _write_reports(records, html, csv):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+    except KeyboardInterrupt as stop:
+        count = len(records)
+        raise Interrupted(Written(count, count, f"records in {records[0].parent}")) from stop
+
+
+def merge(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER...", help="Folders of all shards of one run.")
+    ],
+    data: DataFolder = None,
+    jobs: Jobs = None,
+    results: Results = Path("results"),
+) -> None:
+    """Make the records of a run from its shards.
+
+    Shards come from `faithbench run --shard I/N`. The records are those of one run, byte by byte
+    but for times; speed is measured here.
+    """
+    from faithbench.cli.display import progress_on
+
+    console = Console()
+    with progress_on(console, "reading the shards") as progress:
+        from faithbench.api import merge as merge_shards
+
+        evaluation = merge_shards(folders, results, data=data, jobs=jobs, progress=progress)
+    show_evaluation(console, evaluation)
+
+
+def show_evaluation(console: Console, evaluation: Evaluation) -> None:
+    """Print the results of a run: table, paired tests, a few examples, and the records' paths."""
     outcomes = evaluation.outcomes
     console.print(evaluation)
     for line in comparison_lines(outcomes):
@@ -133,6 +287,29 @@ def run(
         console.print(f"record: {outcome.path}", highlight=False, markup=False, soft_wrap=True)
     for line in left_out_lines(evaluation.left_out):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _write_reports(records: Sequence[Path], html: Path | None, csv: Path | None) -> Iterator[str]:
+    """Write what was asked for besides the records, and name each file."""
+    if html is None and csv is None:
+        return
+    from faithbench.leaderboard.html.report import board_of_files, write_report
+    from faithbench.leaderboard.pages.export import write_export
+
+    board = board_of_files(records)
+    if html is not None:
+        write_report(board, html, f"faithbench run: {board.tables[0].title}")
+        yield f"page: {html}"
+    if csv is not None:
+        write_export(board, csv, "csv")
+        yield f"table: {csv}"
+
+
+def _check_file(path: Path, option: str) -> None:
+    """Refuse a file that cannot be written."""
+    if path.is_dir():
+        raise FaithbenchError(f"{option} {path} is a folder; give the name of a file")
+    check_writable(path.parent, option)
 
 
 def left_out_lines(left_out: Mapping[str, str]) -> Iterator[str]:

@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from faithbench.cli.help.command import Application
 from faithbench.cli.options import Commands, DataFolder, Device, Jobs, Source
 
 if TYPE_CHECKING:
     from faithbench.studies.sparse_attention.claims import Claim
 
-study_app = typer.Typer(
+study_app = Application(
     cls=Commands,
     help="Ask a paper's question of models that are trained for it.",
     no_args_is_help=True,
@@ -70,6 +71,7 @@ def sparse_attention(
 
     console = Console()
     with progress_on(console, "loading") as progress:
+        from faithbench.run.backends import default_jobs
         from faithbench.studies.sparse_attention.plan import StudyRequest
         from faithbench.studies.sparse_attention.study import PAGE, study_sparse_attention
 
@@ -83,7 +85,7 @@ def sparse_attention(
             quick=quick,
             folder=data,
             source=source,
-            jobs=jobs or 1,
+            jobs=jobs or default_jobs(device) or 1,
             device=device,
         )
         study = study_sparse_attention(request, progress)

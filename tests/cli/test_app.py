@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from faithbench.cli import app as app_module
 from faithbench.cli.app import app
 from tests.support.commands import LIGHT, RUN, Call, Said, complaint, fresh
 from tests.support.stores import store
@@ -28,6 +29,8 @@ from tests.support.stores import store
         ("list tasks", "sst2"),
         ("list explainers", "input-x-gradient"),
         ("list metrics", "faithfulness"),
+        ("show metric aopc", "erased inputs"),
+        ("cite --explainer lime --task sst2 --metrics aopc", "@inproceedings{ribeiro2016should,"),
     ],
 )
 def test_light_commands_load_nothing_heavy(words: str, expected: str, tmp_path: Path) -> None:
@@ -41,6 +44,47 @@ def test_light_commands_load_nothing_heavy(words: str, expected: str, tmp_path: 
     )
     assert expected in process.stdout and "\x1b" not in process.stdout
     assert process.stdout.splitlines()[-1] == "heavy: [] code: 0"
+
+
+@pytest.mark.parametrize("words", ["--help", "run --help", "leaderboard build --help"])
+def test_help_waits_for_no_library_but_its_own(words: str, tmp_path: Path) -> None:
+    absent = "numpy", "pydantic", "msgspec", "faithbench.records"
+    code = f"{LIGHT}print(sorted(set({absent}) & set(sys.modules)))"
+    process = subprocess.run(
+        [sys.executable, "-c", code, *words.split()],
+        env=fresh(tmp_path),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Usage: faithbench" in process.stdout
+    assert process.stdout.splitlines()[-2:] == ["heavy: [] code: 0", "[]"]
+
+
+def test_a_run_begins_without_what_it_does_not_need(tmp_path: Path) -> None:
+    """Held by names, as a clock would depend on the machine: these took seconds once."""
+    begin = """
+import sys
+import faithbench.run.loop
+def stop(*_, **__):
+    late = {"captum", "datasets", "pandas", "peft", "pyarrow", "scipy.stats", "sklearn", "spacy"}
+    print("begun", sorted(late & set(sys.modules)))
+    sys.exit(0)
+faithbench.run.loop.run = stop
+from faithbench.cli.app import main
+sys.argv = ["faithbench", "run", "--explainer", "lrp-mask", "--task", "sst2"]
+main()
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", begin],
+        env=fresh(tmp_path),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert process.stdout.splitlines()[-1] == "begun []"
 
 
 def test_compare_loads_no_network(tmp_path: Path) -> None:
@@ -116,6 +160,28 @@ def test_usage_errors_end_with_2(call: Call, words: tuple[str, ...], hint: str) 
     assert said.code == 2 and said.out == ""
     assert "Usage: " in said.err and "Traceback" not in said.err
     assert said.err.splitlines()[-1].startswith("Error: ") and hint in said.err
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("Cannot allocate"), RuntimeError("could not create a primitive")]
+)
+def test_no_memory_is_one_line(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(app_module, "app", fails)
+    monkeypatch.setattr(app_module, "_show_notes_plainly", lambda: None)
+    with pytest.raises(SystemExit) as stopped:
+        app_module.main()
+    assert stopped.value.code == 1
+    assert capsys.readouterr().err == (
+        "Error: there is not enough memory; end other programs, or give a smaller --batch\n"
+    )
+    error = RuntimeError("something else")
+    with pytest.raises(RuntimeError, match="something else"):
+        app_module.main()
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:

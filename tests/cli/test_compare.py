@@ -96,3 +96,17 @@ def test_long_names_and_many_explainers_fit(tmp_path: Path, printed) -> None:
 def test_a_task_file_names_its_task(results: Path, printed) -> None:
     path = Path(__file__).parents[2] / "tasks" / "sst2.toml"
     compare_command(explainers=["lime", "random"], task=str(path), results=results, metric="aopc")
+
+
+def test_examples_are_words_on_coloured_ground(
+    results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    compare_command(explainers=["lime", "random"], task="sst2", results=results, metric="aopc")
+    shown = capsys.readouterr().out.split("differ most in")[1]
+    # Seven examples, a line of words for each of two explainers, and a shade for each word.
+    assert shown.count("lime 0.") == shown.count("random 0.000") == 7
+    assert "\x1b[30;48;" in shown

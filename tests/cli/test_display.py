@@ -67,10 +67,14 @@ def test_a_line_that_cannot_be_counted_stays_above_the_live_one() -> None:
     assert "64 examples x 3 explainers\n" in out
 
 
-def test_the_live_line_fits_eighty_columns() -> None:
+def test_a_long_step_is_told_in_two_lines_of_eighty_columns() -> None:
     console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    name = "integrated-gradients"
     with progress_on(console) as report:
-        report(f"explaining {'x' * 100}, about 30 min left", 1000, 1000)
+        report(f"explaining {name} on {'e' * 14} and 15 more, about 30 min left", 1000, 1000)
     lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue()).splitlines()
-    widths = [len(part) for line in lines for part in line.split("\r")]
-    assert max(widths) <= 80 and any("…" in line and "1000/1000" in line for line in lines)
+    parts = [part.rstrip() for line in lines for part in line.split("\r")]
+    assert max(map(len, parts)) <= 80
+    first = next(part for part in parts if part.startswith(f"explaining {name} on"))
+    assert "1000/1000" in first
+    assert any(part.endswith("and 15 more, about 30 min left") for part in parts), parts

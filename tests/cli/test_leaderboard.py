@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -10,9 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.cli.leaderboard import build_leaderboard, check_leaderboard, publish_records
+from faithbench.cli.leaderboard import (
+    build_leaderboard,
+    check_leaderboard,
+    publish_records,
+    upgrade_leaderboard,
+)
 from faithbench.core.errors import FaithbenchError
+from faithbench.records.passed import (
+    PassedCheck,
+    accepted_submissions,
+    content_digest,
+    write_passed,
+)
 from tests.support.commands import LIGHT, fresh
+from tests.support.records import stored_json
 from tests.support.stores import store
 
 UP = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75]
@@ -40,13 +53,38 @@ def test_publish_build_and_check(folder: Path, capsys: pytest.CaptureFixture[str
     build_leaderboard(records=records, submissions=submissions, out=out)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "leaderboard/README.md"
-    assert lines[-1] == "1 table from 3 records in leaderboard: 6 files changed"
+    assert lines[-1] == "1 table from 3 records in leaderboard: 10 files changed"
     check_leaderboard(records=records, submissions=submissions, out=out)
     assert capsys.readouterr().out == "1 table from 3 records in leaderboard: up to date\n"
     (out / "index.html").unlink()
     with pytest.raises(FaithbenchError, match="1 files in leaderboard are not what the records"):
         check_leaderboard(records=records, submissions=submissions, out=out)
     assert capsys.readouterr().out == "leaderboard/index.html: missing\n"
+
+
+def test_records_of_an_older_schema_are_upgraded(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records, submissions = Path("results"), Path("submissions")
+    path = records / "sst2-bundled" / "tiny-000000" / "lime-11111111.json"
+    today = path.read_bytes()
+    path.write_text(json.dumps(stored_json(path) | {"schema": 2}))
+    inside = Path("records") / "sst2-bundled" / "tiny-000000"
+    shutil.copytree(path.parent, submissions / "mine" / inside)
+    passed = Path("passed.json")
+    check = PassedCheck(
+        content=content_digest(submissions / "mine"), records=(f"{inside}/{path.name}",)
+    )
+    write_passed(passed, {"mine": check})
+    upgrade_leaderboard(records=records, submissions=submissions, passed=passed)
+    name = "sst2-bundled/tiny-000000/lime-11111111.json"
+    assert capsys.readouterr().out.splitlines() == [
+        f"results/{name}: now {name}",
+        f"submissions/mine/records/{name}: now {name}",
+        "2 records upgraded",
+    ]
+    assert path.read_bytes() == (submissions / "mine" / inside / path.name).read_bytes() == today
+    assert accepted_submissions(submissions, passed).left_out == ()
 
 
 @pytest.fixture
@@ -85,8 +123,8 @@ def test_vanished_records_are_listed_and_need_yes(
     )
     listed = [
         "records/imdb-folder/tiny-000000/lime-22222222.json: missing",
-        "board/tasks/imdb.md: to be removed",
         "board/tables/imdb.tex: to be removed",
+        "board/tasks/imdb.md: to be removed",
     ]
     assert capsys.readouterr().out.splitlines() == listed
     assert contents(built) == before
@@ -118,8 +156,22 @@ def test_files_go_only_with_yes_if_the_former_board_cannot_be_read(built: Path) 
     with pytest.raises(FaithbenchError, match="2 files would be removed, and board/leaderboard"):
         build_leaderboard(records=Path("results"), out=built)
     assert (built / "tasks/imdb.md").exists()
-    build_leaderboard(records=Path("results"), out=built, yes=True)
+    with pytest.raises(FaithbenchError, match=r"board/leaderboard\.json would be overwritten"):
+        build_leaderboard(records=Path("results"), out=built, yes=True)
+    build_leaderboard(records=Path("results"), out=built, yes=True, overwrite=True)
     assert not (built / "tasks/imdb.md").exists()
+
+
+def test_tables_stay_where_they_were_put(built: Path) -> None:
+    assert not (built / "data").exists()
+    build_leaderboard(records=Path("results"), out=built, tables="beside")
+    page = (built / "index.html").read_bytes()
+    assert sorted(path.name for path in (built / "data").iterdir()) == ["imdb.json", "sst2.json"]
+    build_leaderboard(records=Path("results"), out=built)
+    check_leaderboard(records=Path("results"), out=built)
+    assert (built / "index.html").read_bytes() == page
+    build_leaderboard(records=Path("results"), out=built, tables="inside")
+    assert list((built / "data").iterdir()) == [] and (built / "index.html").read_bytes() != page
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,9 @@ from faithbench.data.sources import hub
 from faithbench.data.tasks import task_names
 from faithbench.explainers.registry import EXPLAINERS
 from faithbench.metrics.registry import FAMILIES, METRICS, Trained
+from faithbench.models import model as models
+from faithbench.models.model import Model
+from faithbench.run import device_benchmark
 
 
 @pytest.fixture(autouse=True)
@@ -63,10 +66,28 @@ def test_tasks_of_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
 
 def test_explainers(capsys: pytest.CaptureFixture[str]) -> None:
     list_explainers()
-    rows = table(capsys.readouterr().out)
-    assert [row[0] for row in rows] == [*EXPLAINERS, "captum:<Class>"]
-    assert ["random", "control", "Score each token with a random number."] in rows
-    assert ["lrp-mask", "relevance"] in [row[:2] for row in rows]
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    names = [line.split()[0] for line in lines if line.split()]
+    families = list(dict.fromkeys(listed.family for listed in EXPLAINERS.values()))
+    listed = [name for name in names if name in EXPLAINERS or name == "captum:<Class>"]
+    # The family of attention has the name of its first member.
+    assert [name for i, name in enumerate(listed) if name not in listed[:i]] == [
+        *EXPLAINERS, "captum:<Class>",
+    ]  # fmt: skip
+    assert [line for line in lines if line in families] == families
+    assert "random - Score each token with a random number." in lines
+    at = lines.index("integrated-gradients steps=50 Integrate the gradient along the line from a "
+                     "baseline to the input.")  # fmt: skip
+    assert lines[at + 1] == "baseline=pad"
+
+
+def test_explainers_fit_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    list_explainers()
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
 
 
 def test_metrics(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +130,23 @@ def test_doctor_finds_an_accelerator(
         monkeypatch.setattr(backend, "is_available", lambda: True)
         doctor(None)
         assert dict(table(capsys.readouterr().out))["device"].startswith(f"{name}, ")
+
+
+def test_doctor_measures_the_device_in_one_line(
+    capsys: pytest.CaptureFixture[str], tiny_model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def load(name: str, *, labels: tuple[str, ...], device: str) -> Model:
+        asked.append((name, labels, device))
+        return tiny_model("bert", 2, torch.float32)
+
+    monkeypatch.setattr(models, "load_model", load)
+    monkeypatch.setattr(device_benchmark, "gemm_rate", lambda device: 5e9)
+    doctor(None, benchmark=True, device="cpu")
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "; GEMM 5 GFLOP/s; " in line and line.endswith(" operations a pass")
+    assert asked == [("bundled:sst2", ("negative", "positive"), "cpu")]
 
 
 def test_doctor_names_what_is_missing(

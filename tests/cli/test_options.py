@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,35 @@ from tests.support.commands import RUN, Call, Said
 def test_ctrl_c_before_the_first_example(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("faithbench.run.request.load_task", interrupt)
     assert call(*RUN, "--task", "sst2") == Said(
-        130, "", "Stopped; finished examples are kept; the same command continues after them.\n"
+        130,
+        "",
+        "Stopped; nothing was computed yet; an earlier run's examples are kept.\n",
     )
+
+
+def test_ctrl_c_while_the_commands_are_imported() -> None:
+    code = (
+        "import builtins, faithbench.cli\n"
+        "load = builtins.__import__\n"
+        "def stopped(name, *rest):\n"
+        "    if name == 'typer': raise KeyboardInterrupt\n"
+        "    return load(name, *rest)\n"
+        "builtins.__import__ = stopped\n"
+        "faithbench.cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "Stopped; nothing was begun.\n")
+
+
+def test_ctrl_c_at_the_end_says_that_records_are_written(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("faithbench.cli.run.show_examples", interrupt)
+    words = [*RUN[:3], "--task", "sst2", "--source", "bundled", "--limit", "2", "--no-human"]
+    said = call(*words, "--metrics", "aopc")
+    assert said.code == 130
+    end = said.err.splitlines()[-1]
+    assert end.startswith("Stopped; 1 of 1 records in results") and end.endswith(" are written.")
 
 
 def interrupt(*_: object, **__: object) -> None:

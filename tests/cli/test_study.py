@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from faithbench.run import backends
 from faithbench.studies.sparse_attention import plan, study
 from faithbench.studies.sparse_attention.page import Study
 from faithbench.studies.sparse_attention.plan import StudyRequest, TaskPlan
@@ -134,6 +135,7 @@ def test_options_reach_the_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     requests: list[StudyRequest] = []
+    monkeypatch.setattr(backends, "default_processes", lambda: 3)
 
     def make(request: StudyRequest, _progress: object) -> Study:
         requests.append(request)
@@ -142,7 +144,7 @@ def test_options_reach_the_request(
     monkeypatch.setattr(study, "study_sparse_attention", make)
     monkeypatch.setattr(Study, "claims", ())
     assert call(*STUDY, *words).code == 0
-    usual = StudyRequest(("sst2", "news20"), Path("studies") / folder, seeds=3)
+    usual = StudyRequest(("sst2", "news20"), Path("studies") / folder, seeds=3, jobs=3)
     fields = vars(usual) | changes
     assert requests == [StudyRequest(**fields)]
 

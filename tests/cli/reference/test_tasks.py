@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.cli.task_card import print_card
+from faithbench.cli.reference.tasks import print_task
+from faithbench.core.papers import paper_of
 from faithbench.data.dataset import load_dataset
 from faithbench.data.sources import hub
 from faithbench.data.tasks import load_task, task_names
@@ -44,16 +45,18 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("name", task_names())
 def test_every_card_fits(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    print_card(name)
+    print_task(name)
     out = said(capsys)
     task = load_task(name)
     assert out.startswith(f"{name}: {task.title} kind {task.kind}, version 1 labels ")
-    assert " ".join(task.citation.split()) in out
+    assert task.papers
+    for paper in map(paper_of, task.papers):
+        assert paper.reference in out and f"{{{paper.key}, author = " in out
 
 
 def test_three_rows_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put_folder(load_task("squad"), tmp_path)
-    print_card("squad", tmp_path)
+    print_task("squad", tmp_path)
     out = said(capsys)
     assert "cut dev_full by article: train 66%, dev 14%, test 20%" in out
     assert "revision 7b6d24c440a36b6815f21b70d25016731768db1f columns id = id" in out
@@ -63,12 +66,12 @@ def test_three_rows_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_what_is_not_pinned_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    print_card("cbt-ne")
+    print_task("cbt-ne")
     out = said(capsys)
     assert "revision main (unpinned)" in out
     assert "no rows to show: cannot read split 'test' of task cbt-ne (folder: no data" in out
     assert "hub: the hub is not reachable" in out
-    print_card("multirc")
+    print_task("multirc")
     assert "revision refs/convert/parquet (unpinned)" in said(capsys)
 
 
@@ -82,7 +85,7 @@ def test_a_task_of_eleven_lines(tmp_path: Path, capsys: pytest.CaptureFixture[st
         f'{{"id": "2", "text": "{"fine " * 100}", "label": 1}}\n'
     )
     path = str(tmp_path / "shop.toml")
-    print_card(path, tmp_path)
+    print_task(path, tmp_path)
     out = said(capsys)
     assert "licence not stated citation not stated" in out
     assert "1: negative text Broke at once, [red]bad[/red]. rationale Broke" in out

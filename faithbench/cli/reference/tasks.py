@@ -5,49 +5,70 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from faithbench.cli.reference.card import facts_table, narrow_console, wrapped
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.papers import Paper, paper_of
 from faithbench.core.text import plain
 from faithbench.core.types import Example
-from faithbench.data.dataset import load_dataset, sources
+from faithbench.data.dataset import Dataset, load_dataset, sources
 from faithbench.data.tasks import Task, load_task
 
 _LONGEST = 300
 """Characters shown of a text, at most."""
 
 
-def print_card(task_name: str, data: Path | None = None, source: str = "auto") -> None:
+def print_task(task_name: str, data: Path | None = None, source: str = "auto") -> None:
     """Print a task's card, and three of its rows if a source can give them."""
     task = load_task(task_name)
-    console = Console(width=min(80, Console().width), highlight=False)
+    console = narrow_console()
     console.print(Text(f"{task.name}: {task.title}", style="bold"))
-    console.print(_table(_facts(task)))
+    console.print(facts_table(task_facts(task)))
     for name, answer in sources(task, data).items():
         if name in task.tables:
             console.print(Text(f"\n{name}", style="bold"), Text(f"(test split here: {answer})"))
-            console.print(_table(_source_facts(task, name)))
+            console.print(facts_table(source_facts(task, name)))
     try:
         dataset = load_dataset(task, source=source, folder=data, limit=3, allow_changed=True)
     except FaithbenchError as error:
         console.print(Text(f"\nno rows to show: {error}"))
-        return
+    else:
+        _print_rows(dataset)
+    for paper in task_papers(task):
+        console.print(Text(f"\n{wrapped(paper.bibtex)}"), soft_wrap=True)
+
+
+def _print_rows(dataset: Dataset) -> None:
+    console, task = narrow_console(), dataset.task
     title = f"three rows ({dataset.source}, test, rationale {dataset.rationale})"
     console.print(Text(f"\n{title}", style="bold"))
     for example in dataset.examples:
         console.print(Text(f"{example.id}: {task.labels[example.label]}", style="bold"))
-        console.print(_table(_row_facts(example)))
+        console.print(facts_table(tuple(_row_facts(example))))
 
 
-def _facts(task: Task) -> Iterator[tuple[str, str]]:
-    yield "kind", f"{task.kind}, version {task.version}"
-    yield "labels", ", ".join(task.labels)
-    yield "erased", "both texts" if task.evidence == "both" else task.evidence
-    yield "rationale", f"{task.rationale}. {task.rationale_note}".strip(". ") + "."
-    yield "licence", task.licence or "not stated"
-    yield "citation", task.citation or "not stated"
+def task_papers(task: Task) -> tuple[Paper, ...]:
+    """Return the papers of a task."""
+    return tuple(map(paper_of, task.papers))
+
+
+def task_facts(task: Task) -> tuple[tuple[str, str], ...]:
+    """Return what a task asks, whatever its source."""
+    citations = [*(paper.reference for paper in task_papers(task)), task.citation]
+    return (
+        ("kind", f"{task.kind}, version {task.version}"),
+        ("labels", ", ".join(task.labels)),
+        ("erased", "both texts" if task.evidence == "both" else task.evidence),
+        ("rationale", f"{task.rationale}. {task.rationale_note}".strip(". ") + "."),
+        ("licence", task.licence or "not stated"),
+        ("citation", "\n".join(filter(None, citations)) or "not stated"),
+    )
+
+
+def source_facts(task: Task, source: str) -> tuple[tuple[str, str], ...]:
+    """Return where one source has a task's data, and which model explains them."""
+    return tuple(_source_facts(task, source))
 
 
 def _source_facts(task: Task, source: str) -> Iterator[tuple[str, str]]:
@@ -88,12 +109,3 @@ def _row_facts(example: Example) -> Iterator[tuple[str, str]]:
 def _shortened(text: str) -> str:
     line = plain(text)
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 4]} ..."
-
-
-def _table(facts: Iterator[tuple[str, str]]) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column(style="dim", no_wrap=True, min_width=9)
-    table.add_column(overflow="fold")
-    for key, value in facts:
-        table.add_row(key, Text(value))
-    return table

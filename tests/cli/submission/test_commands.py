@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faithbench.cli.submission import check_submissions, preview_submissions, print_scope
+from faithbench.cli.submission.commands import check_submissions, preview_submissions, print_scope
 from faithbench.core.errors import FaithbenchError
 from faithbench.submissions.scaffold import new_submission
 from tests.support.commands import Call, Said, complaint
@@ -39,6 +39,7 @@ def test_faults_are_lines_and_the_check_fails(tmp_path: Path, capsys) -> None:
     assert capsys.readouterr().out.splitlines() == [
         "my-x: test_explainer.py: file: is missing; `faithbench submission new` writes one",
         "not checked: what needs the model (--no-model)",
+        "not checked: whether the examples are the board's (--records)",
     ]
 
 
@@ -58,10 +59,11 @@ def test_scope_leaves_removed_submissions_out_where_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a").mkdir()
-    paths = "submissions/a/entry.toml\nsubmissions/gone/entry.toml\n"
-    monkeypatch.setattr("sys.stdin", io.StringIO(paths))
+    lines = [f":000000 100644 0 1 A\0submissions/{name}/entry.toml\0" for name in ("a", "gone")]
+    given = "".join(lines).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
     print_scope(existing=True, root=tmp_path)
     assert capsys.readouterr().out.split() == [str(tmp_path / "a")]
-    monkeypatch.setattr("sys.stdin", io.StringIO(paths))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
     print_scope(root=tmp_path)
     assert capsys.readouterr().out.split() == [str(tmp_path / "a"), str(tmp_path / "gone")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,10 +11,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from faithbench.cli.options import Commands, DataFolder
-from faithbench.cli.submission_run import (
+from faithbench.cli.help.command import Application
+from faithbench.cli.options import PASSED, Commands, DataFolder, Passed
+from faithbench.cli.submission.planted import plant_words
+from faithbench.cli.submission.run import (
     Folders,
+    RecordsOfRoot,
     Root,
+    board_examples,
+    board_records,
     find_submissions,
     regenerate_submissions,
     run_submissions,
@@ -22,6 +28,8 @@ from faithbench.cli.submission_run import (
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.text import readable
 
+SECRET = "FAITHBENCH_CHECK_SECRET"
+"""The variable that decides, with the record, which examples `check` measures again."""
 MOST_FAULTS = 20
 """Number of faults shown of one submission, at most."""
 
@@ -34,14 +42,20 @@ def start_submission(
         str,
         typer.Option(metavar="KIND", help="What you submit: plugin (code) or attributions."),
     ] = "plugin",
+    records: RecordsOfRoot = None,
     root: Root = Path("submissions"),
 ) -> None:
     """Start a submission: a folder with all files to fill in."""
-    from faithbench.submissions.scaffold import new_submission
+    from faithbench.submissions.rules import known_task
+    from faithbench.submissions.scaffold import TASK, new_submission
 
-    folder = new_submission(root, name, kind)
+    own = board_examples(board_records(records, root), known_task(TASK), "bundled", "test")
+    folder = new_submission(root, name, kind, own)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(f"written: {folder}")
+    if kind == "attributions":
+        which = f"the {len(own)} of the board's table" if own else "all bundled ones: no board here"
+        console.print(f"examples:    {which}")
     command = f"run {folder} --task sst2" if kind == "plugin" else f"score {folder}"
     if kind == "plugin":
         console.print(f"test it:     python -m pytest {folder}")
@@ -59,17 +73,20 @@ def check_submissions(
     no_model: Annotated[
         bool, typer.Option("--no-model", help="Leave out the checks that need the model.")
     ] = False,
+    records: RecordsOfRoot = None,
     root: Root = Path("submissions"),
 ) -> None:
-    """Check files, names, sums and values; each fault is one line."""
+    """Check files, names, examples and values; each fault is a line."""
     from faithbench.core.files import temporary_folder
     from faithbench.submissions.check import Checks, check_submission
 
     console = Console(highlight=False, soft_wrap=True)
     wanted = find_submissions(folders, root)
+    board = board_records(records, root)
     failed = 0
     with temporary_folder() as cache:
-        checks = Checks(data, cache, sample, with_model=not no_model)
+        secret = os.environ.get(SECRET, "")
+        checks = Checks(data, cache, sample, with_model=not no_model, secret=secret, board=board)
         for folder in wanted:
             checked = check_submission(folder, checks)
             for fault in checked.faults[:MOST_FAULTS]:
@@ -83,6 +100,8 @@ def check_submissions(
                 console.print(Text(f"{folder.name}: fine, {count}"))
     if no_model:
         console.print("not checked: what needs the model (--no-model)")
+    if board is None:
+        console.print("not checked: whether the examples are the board's (--records)")
     if failed:
         raise FaithbenchError(f"{failed} of {len(wanted)} submissions have faults; see above")
 
@@ -92,6 +111,7 @@ def preview_submissions(
     records: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Folder of the leaderboard's records.")
     ] = Path("leaderboard/records"),
+    passed: Passed = PASSED,
     root: Root = Path("submissions"),
 ) -> None:
     """Print the leaderboard's tables with submissions, as markdown."""
@@ -101,7 +121,7 @@ def preview_submissions(
     for name in names:
         if not (root / name).is_dir():
             raise FaithbenchError(f"no submission {readable(name, 60)} in {root}; give --root")
-    print(preview(names, records, root), end="")
+    print(preview(names, records, root, passed), end="")
 
 
 def print_scope(
@@ -112,17 +132,17 @@ def print_scope(
 ) -> None:
     """Print the submissions that a change touches.
 
-    Reads the paths of changed files from standard input, one per line. A change of submissions
-    together with other files is refused.
+    Reads what `git diff --raw -z --no-renames` prints from standard input. Refused are links,
+    what belongs to no submission, and a change of submissions together with other files.
     """
-    from faithbench.submissions.review import touched
+    from faithbench.submissions.review import changed_paths, touched
 
-    for name in touched(line.rstrip("\n") for line in sys.stdin):
+    for name in touched(changed_paths(sys.stdin.buffer.read())):
         if not existing or (root / name).is_dir():
             print(root / name)
 
 
-submission_app = typer.Typer(
+submission_app = Application(
     cls=Commands, help="Submit an explainer or attributions of your own.", no_args_is_help=True
 )
 submission_app.command("new")(start_submission)
@@ -130,5 +150,6 @@ submission_app.command("run")(run_submissions)
 submission_app.command("score")(score_submissions)
 submission_app.command("check")(check_submissions)
 submission_app.command("regenerate")(regenerate_submissions)
+submission_app.command("planted")(plant_words)
 submission_app.command("preview")(preview_submissions)
 submission_app.command("scope")(print_scope)

@@ -1,0 +1,1 @@
+"""How all commands read: groups of options, examples, settings from files."""

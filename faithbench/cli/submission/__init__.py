@@ -1,0 +1,1 @@
+"""Commands for submissions: to start, measure, try, check and show them."""

@@ -1,0 +1,452 @@
+"""The commands that measure submissions: `submission run`, `score` and `regenerate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from faithbench.cli.options import PASSED, DataFolder, Limit, ModelName, Source, Split, TaskName
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.text import readable
+
+if TYPE_CHECKING:
+    from faithbench.data.tasks import Task
+    from faithbench.records.passed import PassedCheck
+    from faithbench.run.finish import Outcome
+    from faithbench.submissions.entry import Entry
+    from faithbench.submissions.sandbox.messages import Confined
+    from faithbench.submissions.status import NeededRecord
+
+Folders = Annotated[
+    list[str], typer.Argument(help="Folders of submissions, or all.", metavar="FOLDER|all")
+]
+Root = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of all submissions.")]
+PassedOfRoot = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help=f"File of passed checks. By default {PASSED}, beside the root."
+    ),
+]
+RecordsOfRoot = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Folder of the leaderboard's records. By default leaderboard/records, "
+        "beside the root.",
+    ),
+]
+Seconds = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Stop each submission after N seconds.")
+]
+Memory = Annotated[
+    int, typer.Option(min=256, metavar="N", help="Allow each submission N MB of memory.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Run only where every limit can be enforced.")
+]
+
+AllowUnconfined = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unconfined",
+        help="Run them even where no limit on files or network is enforced.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The records that were written, and how many of how many submissions failed."""
+
+    paths: tuple[Path, ...]
+    failed: int
+    count: int
+
+    def complain(self) -> None:
+        """Raise if a submission failed."""
+        if self.failed:
+            raise FaithbenchError(f"{self.failed} of {self.count} submissions failed; see above")
+
+
+def run_submissions(
+    folders: Folders,
+    task: TaskName,
+    model: ModelName = None,
+    data: DataFolder = None,
+    source: Source = "auto",
+    split: Split = "test",
+    limit: Limit = None,
+    seconds: Seconds = 600,
+    memory: Memory = 4096,
+    strict: Strict = False,
+    allow_unconfined: AllowUnconfined = False,
+    records: RecordsOfRoot = None,
+    root: Root = Path("submissions"),
+) -> None:
+    """Run submitted explainers in a sandbox, and write records.
+
+    Without --limit on the examples of the board's table, if it has one of these data and model.
+    """
+    _run_plugins(
+        folders,
+        task,
+        model=model,
+        data=data,
+        source=source,
+        split=split,
+        limit=limit,
+        seconds=seconds,
+        memory=memory,
+        strict=strict,
+        allow_unconfined=allow_unconfined,
+        board=board_records(records, root),
+        root=root,
+    ).complain()
+
+
+def board_records(records: Path | None, root: Path) -> Path | None:
+    """Return the folder of the board's records: the one named, or that beside the root, if any."""
+    from faithbench.records.own_examples import RECORDS
+
+    if records is not None and not records.is_dir():
+        raise FaithbenchError(f"no records folder {records}; check --records")
+    beside = root.parent / RECORDS
+    return records or (beside if beside.is_dir() else None)
+
+
+def _run_plugins(
+    folders: Sequence[str],
+    task: str,
+    *,
+    model: str | None,
+    data: Path | None,
+    source: str,
+    split: str,
+    limit: int | None,
+    seconds: int,
+    memory: int,
+    strict: bool,
+    allow_unconfined: bool,
+    board: Path | None,
+    root: Path,
+) -> Measured:
+    from faithbench.cli.display import progress_on
+    from faithbench.data.dataset import load_dataset
+    from faithbench.records.own_examples import unlike
+    from faithbench.submissions.rules import known_task
+    from faithbench.submissions.sandbox.confine import Limits
+
+    console = Console()
+    the_task = known_task(task)
+    wanted = find_submissions(folders, root, "plugin")
+    dataset = load_dataset(the_task, source=source, split=split, folder=data, limit=limit)
+    own = board_examples(board, the_task, dataset.source, split, model)
+    if own and limit is None:
+        dataset = load_dataset(
+            the_task, source=dataset.source, split=split, folder=data, limit=len(own)
+        )
+    if problem := unlike([example.id for example in dataset.examples], own):
+        console.print(Text(f"a trial: {problem}; leave --limit out to submit"), soft_wrap=True)
+    with console.status("loading model"):
+        from faithbench.submissions.measure import load_setup, run_explainer
+
+        setup = load_setup(dataset, model)
+    report_limits = limits_reporter(console, strict=strict, allow_unconfined=allow_unconfined)
+
+    def measure(folder: Path, entry: Entry) -> Sequence[Outcome]:
+        with progress_on(console) as progress:
+            limits = Limits(seconds, memory)
+            return [run_explainer(folder, entry, setup, limits, report_limits, progress)]
+
+    return _measure_each(console, wanted, "plugin", measure)
+
+
+def board_examples(
+    board: Path | None, task: Task, source: str, split: str, model: str | None = None
+) -> tuple[str, ...]:
+    """Return the examples of the board's own table of these data and model, if it has one."""
+    from faithbench.records.own_examples import MeasuredOn, own_examples
+    from faithbench.submissions.rules import known_model
+
+    if board is None:
+        return ()
+    name, _ = known_model(task, source, model)
+    return own_examples(board, MeasuredOn(task.name, source, split, name))
+
+
+def limits_reporter(
+    console: Console, *, strict: bool, allow_unconfined: bool
+) -> Callable[[Confined], None]:
+    """Return a function that prints the limits of a sandbox, once if they are the same for all.
+
+    It raises, which ends the sandbox before any untrusted code runs, where too little holds.
+    """
+    printed: list[Confined] = []
+
+    def report(confined: Confined) -> None:
+        if printed != [confined]:
+            printed[:] = [confined]
+            console.print(Text(f"enforced: {', '.join(confined.holds)}"))
+            if confined.missing:
+                missing = ", ".join(confined.missing)
+                console.print(Text(f"NOT enforced here: {missing}", style="bold"))
+        if strict and confined.missing:
+            raise FaithbenchError("was not run: --strict, and not everything is enforced here")
+        if confined.needed and not allow_unconfined:
+            raise FaithbenchError(
+                f"was not run: not enforced here: {'; '.join(confined.needed)}; use Linux with "
+                "Landlock, or give --allow-unconfined if you trust the code"
+            )
+
+    return report
+
+
+def score_submissions(
+    folders: Folders,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", "-t", metavar="TASK", help="Measure the scores of this task only."),
+    ] = None,
+    data: DataFolder = None,
+    root: Root = Path("submissions"),
+) -> None:
+    """Measure submitted attributions, and write records."""
+    _score_attributions(folders, task, data=data, root=root).complain()
+
+
+def _score_attributions(
+    folders: Sequence[str], task: str | None, *, data: Path | None, root: Path
+) -> Measured:
+    from faithbench.cli.display import progress_on
+    from faithbench.data.dataset import load_dataset
+    from faithbench.submissions.rules import known_task
+    from faithbench.submissions.score_files import read_scores, score_file
+
+    console = Console()
+
+    def measure(folder: Path, entry: Entry) -> Sequence[Outcome]:
+        files = [file for file in entry.scores if task in (None, file.task)]
+        if not files:
+            tasks = ", ".join(file.task for file in entry.scores)
+            raise FaithbenchError(f"has no scores of task {task!r}, only of {tasks}")
+        outcomes = []
+        for file in files:
+            count = len(read_scores(score_file(folder, file.task)))
+            dataset = load_dataset(
+                known_task(file.task),
+                source=file.source,
+                split=file.split,
+                folder=data,
+                limit=max(1, count),
+            )
+            with progress_on(console, "loading model") as progress:
+                from faithbench.submissions.measure import load_setup, score_attributions
+
+                setup = load_setup(dataset, file.model)
+                outcomes.append(score_attributions(folder, entry, setup, progress))
+        return outcomes
+
+    wanted = find_submissions(folders, root, "attributions")
+    return _measure_each(console, wanted, "attributions", measure)
+
+
+def regenerate_submissions(
+    task: Annotated[
+        str,
+        typer.Option("--task", "-t", metavar="TASK", help="Task to run submitted explainers on."),
+    ] = "sst2",
+    limit: Limit = None,
+    data: DataFolder = None,
+    seconds: Seconds = 600,
+    memory: Memory = 4096,
+    strict: Strict = False,
+    allow_unconfined: AllowUnconfined = False,
+    passed: PassedOfRoot = None,
+    records: RecordsOfRoot = None,
+    root: Root = Path("submissions"),
+) -> None:
+    """Measure what was not measured here yet.
+
+    Submissions that then pass their check are recorded as such. Uses the bundled data and
+    models, and other data where --data has them. Explainers run on the examples of the board's
+    table, unless --limit says otherwise.
+    """
+    from faithbench.records.passed import read_passed
+    from faithbench.submissions.rules import known_task
+
+    console = Console(highlight=False)
+    # Beside the root: submissions elsewhere must not push these out of the repository's file.
+    file = passed or root.parent / PASSED
+    former = read_passed(file)
+    board = board_records(records, root)
+    own = board_examples(board, known_task(task), "bundled", "test") if limit is None else ()
+    limit = len(own) or limit
+    needed, failed = _find_needed(console, root, task, limit, data, former)
+    measured: dict[Path, set[str]] = {}
+    for record in needed:
+        paths = measured.setdefault(record.folder, set())
+        if record.current:
+            paths.update(former[record.folder.name].records)
+            continue
+        folders = [str(record.folder)]
+        if record.kind == "attributions":
+            outcome = _score_attributions(folders, record.task, data=data, root=root)
+        else:
+            outcome = _run_plugins(
+                folders,
+                record.task,
+                model=record.model,
+                data=data,
+                source=record.source,
+                split=record.split,
+                limit=record.limit,
+                seconds=seconds,
+                memory=memory,
+                strict=strict,
+                allow_unconfined=allow_unconfined,
+                board=board,
+                root=root,
+            )
+        paths.update(path.relative_to(record.folder).as_posix() for path in outcome.paths)
+        if outcome.failed:
+            failed.add(record.folder)
+    whole = {folder: paths for folder, paths in measured.items() if folder not in failed}
+    present = {folder.name for folder in find_submissions(["all"], root)}
+    kept = {name: check for name, check in former.items() if name in present}
+    failed |= _record_passed(console, whole, file, former, kept, data, board)
+    if failed:
+        raise FaithbenchError("not all submissions could be measured; see above")
+
+
+def _find_needed(
+    console: Console,
+    root: Path,
+    task: str,
+    limit: int | None,
+    data: Path | None,
+    passed: Mapping[str, PassedCheck],
+) -> tuple[list[NeededRecord], set[Path]]:
+    """Return the records that submissions should have, and the submissions that are unreadable."""
+    from faithbench.submissions.status import needed_records
+
+    needed: list[NeededRecord] = []
+    failed = set()
+    for folder in find_submissions(["all"], root):
+        try:
+            records = list(needed_records(folder, task, limit, data, passed))
+        except FaithbenchError as error:
+            failed.add(folder)
+            _print_failure(console, f"{readable(folder.name, 60)}: {error}")
+            continue
+        for record in records:
+            state = "up to date" if record.current else "to be measured"
+            console.print(Text(f"{folder.name}, {record.task}: {state}"), soft_wrap=True)
+        needed += records
+    return needed, failed
+
+
+def _record_passed(
+    console: Console,
+    measured: Mapping[Path, Collection[str]],
+    file: Path,
+    former: Mapping[str, PassedCheck],
+    kept: Mapping[str, PassedCheck],
+    data: Path | None,
+    board: Path | None,
+) -> set[Path]:
+    """Check what was measured, record what passes, and return the submissions that do not."""
+    from faithbench.core.files import temporary_folder
+    from faithbench.records.passed import write_passed
+    from faithbench.submissions.check import Checks
+    from faithbench.submissions.status import passed_check
+
+    passed, failed = dict(kept), set()
+    with temporary_folder() as cache:
+        # Without the model: these very records were measured with it just now, or before.
+        checks = Checks(data, cache, board=board)
+        for folder, paths in measured.items():
+            try:
+                passed[folder.name] = passed_check(folder, paths, checks)
+            except FaithbenchError as error:
+                failed.add(folder)
+                passed.pop(folder.name, None)
+                _print_failure(console, f"{folder.name}: {error}")
+    if passed != former:
+        write_passed(file, passed)
+    return failed
+
+
+def _print_failure(console: Console, line: str) -> None:
+    console.print(Text(f"failed: {line}", style="red"), soft_wrap=True)
+
+
+def find_submissions(folders: Sequence[str], root: Path, kind: str | None = None) -> list[Path]:
+    """Return the folders that are named; `all` stands for those below the root, of one kind."""
+    if list(folders) != ["all"]:
+        # Only "." is resolved: elsewhere a link must be seen as one.
+        return [path if path.name else path.resolve() for path in map(Path, folders)]
+    if not root.is_dir():
+        raise FaithbenchError(f"no folder {root}; give --root, or the submissions' own folders")
+    below = sorted(path for path in root.iterdir() if path.is_dir() or path.is_symlink())
+    return [path for path in below if kind is None or _is_of_kind(path, kind)]
+
+
+def _is_of_kind(folder: Path, kind: str) -> bool:
+    """Return whether an entry is of a kind, or cannot be read: the latter is reported later."""
+    from faithbench.submissions.entry import read_entry
+
+    try:
+        return read_entry(folder).kind == kind
+    except FaithbenchError:
+        return True
+
+
+def checked_entry(folder: Path, kind: str) -> Entry:
+    """Read an entry, and refuse one that this command cannot measure."""
+    from faithbench.submissions.entry import read_entry
+    from faithbench.submissions.layout import files_of
+
+    files, entry = files_of(folder), read_entry(folder)
+    if entry.kind != kind:
+        verb = "run" if entry.kind == "plugin" else "score"
+        raise FaithbenchError(
+            f"is of kind {entry.kind!r}; use `faithbench submission {verb}` for it"
+        )
+    if kind == "plugin" and "explainer.py" not in files:
+        raise FaithbenchError("has no explainer.py; `faithbench submission new` writes one")
+    return entry
+
+
+def _measure_each(
+    console: Console,
+    folders: Sequence[Path],
+    kind: str,
+    measure: Callable[[Path, Entry], Sequence[Outcome]],
+) -> Measured:
+    """Measure submissions one after the other; a failing one is one line, and does not block."""
+    from faithbench.run.tables import caption, results_tables
+
+    failed, paths = 0, []
+    for folder in folders:
+        try:
+            outcomes = measure(folder, checked_entry(folder, kind))
+        except FaithbenchError as error:
+            failed += 1
+            message = str(error)
+            if not message.startswith("submission "):
+                message = f"submission {readable(folder.name, 60)} {message}"
+            _print_failure(console, message)
+            continue
+        for outcome in outcomes:
+            paths.append(outcome.path)
+            for table in results_tables([(outcome.selected.label, outcome.record)]):
+                console.print(table)
+            console.print(caption(outcome.record), style="dim", highlight=False)
+            console.print(f"record: {outcome.path}", highlight=False, markup=False, soft_wrap=True)
+    return Measured(tuple(paths), failed, len(folders))

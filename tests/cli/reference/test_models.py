@@ -1,0 +1,38 @@
+"""The cards of models: bundled ones, folders with and without a card, and what is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from faithbench.cli.reference.models import bundled_models, model_card
+from faithbench.core.errors import FaithbenchError
+
+
+@pytest.mark.parametrize("name", bundled_models())
+def test_every_bundled_model_has_its_facts(name: str) -> None:
+    card = model_card(name)
+    facts = dict(card.facts)
+    assert card.name == name and card.summary.endswith(f"of task {name.partition(':')[2]}")
+    assert facts["base"] == "sentence-transformers/all-MiniLM-L6-v2" and facts["test"]
+
+
+def test_some_facts() -> None:
+    facts = model_card("bundled:sst2").facts
+    assert ("train", "6920 examples of the folder source") in facts
+    assert ("test", "accuracy 0.892, macro_f1 0.892, matthews 0.785") in facts
+    assert dict(facts)["trained"] == "lora, epochs 4, learning rate 0.001, seed 0"
+    assert dict(facts)["published"] == "macro_f1 0.91 by BERT-base"
+    assert dict(facts)["heads"] == "known: lrp-mask runs"
+    assert dict(facts)["students"].startswith("deep-shap-labelling")
+    assert "faithbench heads" in dict(model_card("bundled:cola").facts)["heads"]
+
+
+def test_a_folder_without_a_card_and_no_model(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    card = model_card(str(tmp_path))
+    assert card.summary == "a folder without a card"
+    with pytest.raises(FaithbenchError, match="no bundled model 'bundled:none'; there are: bundl"):
+        model_card("bundled:none")
