@@ -14,29 +14,28 @@ word first has found everything there is to find; the order of the other words m
 from __future__ import annotations
 
 import argparse
-import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from tabulate import tabulate
 
+from faithbench.cli.options import PASSED
 from faithbench.core.types import Floats
 from faithbench.explainers.registry import is_control
 from faithbench.leaderboard.gather import Entry, Group, find_records, groups_in, parts_of
 from faithbench.leaderboard.names import table_ids
 from faithbench.leaderboard.rankings import USUAL_OPERATOR
 from faithbench.metrics.registry import METRICS, Metric
+from faithbench.records.passed import accepted_submissions
+from faithbench.testing.planted import planted_data, planted_model, puts_first
 
 if TYPE_CHECKING:
     from faithbench.data.dataset import Dataset
     from faithbench.models.model import Model
-    from faithbench.records.rows import ResultRow
 
 REFERENCE = "aopc"
 FEW = ("aopc", "sufficiency", "agreement", "delta_log_odds_neg", "tau_loo")
@@ -66,7 +65,7 @@ class Compared:
 
 def compared_tables(records: Path, submissions: Path) -> list[Compared]:
     """Read all records, and return the tables that the ranking counts, by name."""
-    parts = parts_of(find_records(records, submissions))
+    parts = parts_of(find_records(records, accepted_submissions(submissions, PASSED).accepted))
     groups = [group for part in parts for group in groups_in(part)]
     names = table_ids([group.conditions for group in groups])
     tables = [_compared(name, group) for name, group in zip(names, groups, strict=True)
@@ -208,8 +207,6 @@ def published_body(tables: Sequence[Compared]) -> str:
 
 # The planted word.
 
-WORDS = ("bad", "good")
-"""The word that decides, by class; both are in the tiny tokenizer, as are the others, w0 to w59."""
 SHOWN = ("tau_loo", "aopc", "sufficiency")
 EXPLAINERS = (
     "random,first-tokens,attention,rollout,attention-x-gradient,gae,grad-cam,cam,attcat,gradient,"
@@ -235,83 +232,6 @@ class Verdict(NamedTuple):
         return self.first == 1 and not is_control(self.label)
 
 
-def planted_text(random: Random) -> tuple[list[str], int]:
-    """Make up a text of 9 to 15 words, one of which decides its class."""
-    words = [f"w{random.randrange(60)}" for _ in range(random.randint(9, 15))]
-    label = random.randrange(2)
-    words[random.randrange(len(words))] = WORDS[label]
-    return words, label
-
-
-def planted_model(seed: int = 0, steps: int = 200) -> Model:
-    """Train a tiny BERT to tell the planted words apart, and to be undecided without one.
-
-    Most texts are shown with some of their words masked: what is left after an erasure is then
-    nothing new to the model, and no other word can come to matter.
-    """
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification
-
-    from faithbench.models.model import build_model
-    from faithbench.testing.tiny import tiny_tokenizer
-
-    tokenizer, random = tiny_tokenizer(), Random(seed)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        network = BertForSequenceClassification(
-            BertConfig(
-                vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2,
-                num_attention_heads=4, intermediate_size=48, max_position_embeddings=70,
-                pad_token_id=0, num_labels=2,
-            )
-        )  # fmt: skip
-        optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3)
-        for _ in range(steps):
-            texts, wanted = zip(*(_lesson(random) for _ in range(64)), strict=True)
-            encoded = tokenizer(list(texts), padding=True, return_tensors="pt")
-            logits = network(encoded["input_ids"], encoded["attention_mask"]).logits
-            loss = torch.nn.functional.cross_entropy(logits, torch.tensor(wanted))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-    return build_model("planted", network, tokenizer, labels=WORDS, weights_sha256=f"{seed}")
-
-
-def _lesson(random: Random) -> tuple[str, tuple[float, float]]:
-    """Make up a text, some words masked, and the probabilities that the model should give it."""
-    words, label = planted_text(random)
-    if random.random() < 0.75:
-        share = random.random()
-        words = ["[MASK]" if random.random() < share else word for word in words]
-    # Almost sure, not sure: a probability of 1 has no gradient left.
-    of_second = (0.02, 0.98)[label] if WORDS[label] in words else 0.5
-    return " ".join(words), (1 - of_second, of_second)
-
-
-def planted_data(texts: int, seed: int = 100) -> Dataset:
-    """Make up a data set of texts with a planted word each."""
-    import faithbench as fb
-    from faithbench.data.tasks import Task
-
-    random = Random(seed)
-    rows = []
-    for index in range(texts):
-        words, label = planted_text(random)
-        rows.append({"id": f"e{index:03}", "text": " ".join(words), "label": label})
-    task = Task.model_validate(
-        {
-            "name": "planted", "version": 1, "title": "Planted word", "kind": "classification",
-            "labels": WORDS, "rationale": "none", "licence": "CC0", "citation": "made up",
-            "folder": {"name": "planted", "splits": {"test": "test"}}, "models": {},
-        }
-    )  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "planted" / "test.jsonl"
-        file.parent.mkdir()
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return fb.load_dataset(task, source="folder", folder=folder)
-
-
 def verdicts(models: Sequence[Model], data: Dataset, explainers: str = EXPLAINERS) -> list[Verdict]:
     """Explain the texts to every model, and return what became of their words, AOPC first."""
     import faithbench as fb
@@ -325,7 +245,11 @@ def verdicts(models: Sequence[Model], data: Dataset, explainers: str = EXPLAINER
     found = [
         Verdict(
             label,
-            float(np.mean([puts_first(row) for run in runs for row in run[label].rows])),
+            float(
+                np.mean(
+                    [puts_first(row.tokens, row.scores) for run in runs for row in run[label].rows]
+                )
+            ),
             {m: [run.records[label].metrics[m].mean or 0.0 for run in runs] for m in SHOWN},
         )
         for label in runs[0].labels
@@ -334,13 +258,6 @@ def verdicts(models: Sequence[Model], data: Dataset, explainers: str = EXPLAINER
         found,
         key=lambda v: (not v.is_finder, is_control(v.label), -fmean(v.means["tau_loo"]), v.label),
     )
-
-
-def puts_first(row: ResultRow) -> bool:
-    """Return whether the planted word has the highest score of a text, alone."""
-    best = max(row.scores)
-    return [token for token, score in zip(row.tokens, row.scores, strict=True)
-            if score == best] in ([WORDS[0]], [WORDS[1]])  # fmt: skip
 
 
 def chance_tau(lengths: Sequence[int]) -> float:

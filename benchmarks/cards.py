@@ -15,7 +15,7 @@ from rich.console import Console
 from faithbench.cli.display import progress_on
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.tasks import load_task
-from faithbench.models.weights import BUNDLED, read_card
+from faithbench.models.files.weights import BUNDLED, read_card
 from faithbench.training.card import measured, write_card
 from faithbench.training.recipe import load_splits
 

@@ -14,7 +14,7 @@ import json
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from faithbench.run.attribute import attribute
 from faithbench.run.attribute import explain as run_explainer
 
 BATCHES = (8, 16, 32)
+PERTURBATIONS = (1, 8, 16, 32, 64)
 SAMPLES = 128
 WHITE_BOX = (
     "attention,rollout,attention-x-gradient,gae,grad-cam,cam,attcat,gradient,input-x-gradient,"
@@ -58,6 +59,7 @@ def main() -> None:
     parser.add_argument("--long", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=5, help="of occlusion on short texts")
     parser.add_argument("--longest", type=int, default=160, help="tokens of a long text, at most")
+    parser.add_argument("--sampling", action="store_true", help="lime and kernel-shap alone")
     options = parser.parse_args()
     torch.set_num_threads(1)
     task = load_task("sst2")
@@ -65,23 +67,32 @@ def main() -> None:
     data = load_dataset(task, source="folder", folder=options.data, limit=options.short)
     short = _texts(model, "SST", list(data.examples))
     long = _texts(model, "IMDb", _imdb(model, options.data, options.long, options.longest))
+    command = (
+        "python benchmarks/explainers.py --data <data folder> "
+        f"--short {options.short} --long {options.long}"
+    )
+    sampling = [line for texts in (short, long) for line in _sampling(model, texts)]
+    rows = ", ".join(map(str, PERTURBATIONS))
+    write_section(
+        "Lime and kernel-shap against captum",
+        f"{command} --sampling",
+        f"captum's best is that of {rows} rows at a time on the middle text.\n\n{_table(sampling)}",
+    )
+    if options.sampling:
+        return
     lines = [*_shared(model, short)]
     for texts, rounds in ((short, options.rounds), (long, 1)):
         lines += _against_captum(model, texts, rounds)
         print(*lines, sep="\n", flush=True)
         lines += _against_interpreto(model, texts, options.peer) if options.peer else []
     lines += _memory(model, long)
-    body = tabulate(
-        lines,
-        headers=("what", "texts", "ours, s/text", "theirs, s/text", "theirs / ours"),
-        tablefmt="github",
-        disable_numparse=True,
-    )
-    command = (
-        f"python benchmarks/explainers.py --data <data folder> --peer <python> "
-        f"--short {options.short} --long {options.long} --rounds {options.rounds}"
-    )
-    write_section("Explainers", command, body)
+    peer = f" --peer <python> --rounds {options.rounds}"
+    write_section("Explainers", f"{command}{peer}", _table(lines))
+
+
+def _table(lines: Sequence[tuple[str, ...]]) -> str:
+    headers = ("what", "texts", "ours, s/text", "theirs, s/text", "theirs / ours")
+    return str(tabulate(lines, headers=headers, tablefmt="github", disable_numparse=True))
 
 
 def _texts(model: Model, name: str, examples: list[Example]) -> Texts:
@@ -113,6 +124,7 @@ def _imdb(model: Model, folder: Path, count: int, longest: int) -> list[Example]
 def _ours(model: Model, texts: Texts, name: str, batch: int = 16) -> float:
     """Return our seconds per text, in batches as a run makes them, after a warm-up."""
     (chosen,) = find_explainers(name)
+    session = Session(model)
     parts = [
         range(i, min(i + batch, len(texts.targets))) for i in range(0, len(texts.targets), batch)
     ]
@@ -122,10 +134,8 @@ def _ours(model: Model, texts: Texts, name: str, batch: int = 16) -> float:
         targets = [texts.targets[i] for i in part]
         batch = collate(model, encodings, targets, [0] * len(part))
         start = time.process_time()
-        run_explainer(chosen.explainer, model, batch)
+        run_explainer(session, chosen.explainer, batch)
         spent = time.process_time() - start
-        session = Session(model)
-        session.drop_passes()
         session.clear()
         return spent
 
@@ -142,11 +152,15 @@ def _theirs(texts: Texts, explain: Callable[[Encoding, int], object]) -> float:
     return (time.process_time() - start) / len(texts.targets)
 
 
-def _best(texts: Texts, make: Callable[[int], Callable[[Encoding, int], object]]) -> int:
+def _best(
+    texts: Texts,
+    make: Callable[[int], Callable[[Encoding, int], object]],
+    sizes: Sequence[int] = BATCHES,
+) -> int:
     """Find a peer's best batch size on its middle text."""
     middle = len(texts.targets) // 2
     probe = Texts("", texts.encodings[middle : middle + 1], texts.targets[middle : middle + 1])
-    return min(BATCHES, key=lambda b: _theirs(probe, make(b)))
+    return min(sizes, key=lambda b: _theirs(probe, make(b)))
 
 
 def _line(what: str, texts: Texts, ours: float, theirs: float) -> tuple[str, ...]:
@@ -166,24 +180,12 @@ def _median_line(
 
 def _against_captum(model: Model, texts: Texts, rounds: int) -> list[tuple[str, ...]]:
     """Compare with captum as its documentation shows it, and at its best batch size."""
-    from captum.attr import IntegratedGradients, KernelShap, Lime, Occlusion
+    from captum.attr import IntegratedGradients, Occlusion
 
-    network, mask = model.network, model.erasure_token("mask")[1]
-
-    def of_ids(ids: torch.Tensor) -> torch.Tensor:
-        attention = torch.ones_like(ids)
-        return network(**inputs_of(network, ids, torch.zeros_like(ids), attention)).logits
+    network = model.network
 
     def of_embeddings(embeddings: torch.Tensor) -> torch.Tensor:
         return network(inputs_embeds=embeddings).logits
-
-    def perturb(kind: type, **options: object) -> Callable[[Encoding, int], object]:
-        def explain(encoding: Encoding, target: int) -> object:
-            ids = torch.tensor(encoding.ids)[None]
-            with torch.no_grad():
-                return kind(of_ids).attribute(ids, baselines=mask, target=target, **options)
-
-        return explain
 
     def integrate(**options: int) -> Callable[[Encoding, int], object]:
         def explain(encoding: Encoding, target: int) -> object:
@@ -195,7 +197,7 @@ def _against_captum(model: Model, texts: Texts, rounds: int) -> list[tuple[str, 
         return explain
 
     def occlude(**options: int) -> Callable[[Encoding, int], object]:
-        return perturb(Occlusion, sliding_window_shapes=(1,), **options)
+        return _captum(model, Occlusion, sliding_window_shapes=(1,), **options)
 
     size = _best(texts, lambda b: occlude(perturbations_per_eval=b))
     peers = {
@@ -209,10 +211,6 @@ def _against_captum(model: Model, texts: Texts, rounds: int) -> list[tuple[str, 
         for what, explain in peers.items():
             others[what].append(_theirs(texts, explain))
     lines = [_median_line(what, texts, own, seconds) for what, seconds in others.items()]
-    for name, kind in (("lime", Lime), ("kernel-shap", KernelShap)):
-        ours = _ours(model, texts, f"{name}:samples={SAMPLES}")
-        theirs = _theirs(texts, perturb(kind, n_samples=SAMPLES))
-        lines.append(_line(f"{name}, {SAMPLES} samples, captum by default", texts, ours, theirs))
     ours = _ours(model, texts, "integrated-gradients:baseline=zero")
     size = _best(texts, lambda b: integrate(internal_batch_size=b))
     theirs = _theirs(texts, integrate(internal_batch_size=size))
@@ -220,6 +218,40 @@ def _against_captum(model: Model, texts: Texts, rounds: int) -> list[tuple[str, 
         _line(f"integrated gradients, captum at its best ({size} rows)", texts, ours, theirs)
     )
     return lines
+
+
+def _sampling(model: Model, texts: Texts) -> list[tuple[str, ...]]:
+    """Compare what fits a surrogate to samples with captum's, by default and at its best."""
+    from captum.attr import KernelShap, Lime
+
+    lines = []
+    for name, kind in (("lime", Lime), ("kernel-shap", KernelShap)):
+
+        def sample(rows: int, kind: type = kind) -> Callable[[Encoding, int], object]:
+            return _captum(model, kind, n_samples=SAMPLES, perturbations_per_eval=rows)
+
+        ours = _ours(model, texts, f"{name}:samples={SAMPLES}")
+        size = _best(texts, sample, PERTURBATIONS)
+        for way, rows in (("captum by default", 1), (f"captum at its best ({size} rows)", size)):
+            what = f"{name}, {SAMPLES} samples, {way}"
+            lines.append(_line(what, texts, ours, _theirs(texts, sample(rows))))
+    return lines
+
+
+def _captum(model: Model, kind: type, **options: object) -> Callable[[Encoding, int], object]:
+    """Return captum's explanation of token ids that are replaced by the mask token."""
+    network, mask = model.network, model.erasure_token("mask")[1]
+
+    def of_ids(ids: torch.Tensor) -> torch.Tensor:
+        attention = torch.ones_like(ids)
+        return network(**inputs_of(network, ids, torch.zeros_like(ids), attention)).logits
+
+    def explain(encoding: Encoding, target: int) -> object:
+        ids = torch.tensor(encoding.ids)[None]
+        with torch.no_grad():
+            return kind(of_ids).attribute(ids, baselines=mask, target=target, **options)
+
+    return explain
 
 
 PEER = """
@@ -268,14 +300,13 @@ def _shared(model: Model, texts: Texts) -> list[tuple[str, ...]]:
     """Compare ten white-box explainers in one run with the dearest of them alone."""
     alone = {name: _ours(model, texts, name) for name in WHITE_BOX.split(",")}
     dearest = max(alone, key=lambda name: alone[name])
-    chosen = find_explainers(WHITE_BOX)
+    chosen, session = find_explainers(WHITE_BOX), Session(model)
     start = time.process_time()
     for first in range(0, len(texts.targets), 16):
         part = slice(first, first + 16)
         encodings, targets = texts.encodings[part], texts.targets[part]
         batch = collate(model, encodings, targets, [0] * len(targets))
         for one in chosen:
-            session = Session(model)
             attribute(session, one, batch)
         session.drop_passes()
     together = (time.process_time() - start) / len(texts.targets)
@@ -300,6 +331,7 @@ def _memory(model: Model, texts: Texts) -> list[tuple[str, ...]]:
         "from pathlib import Path\n"
         "from faithbench.models.encoding import collate, encode\n"
         "from faithbench.models.model import load_model\n"
+        "from faithbench.models.session import Session\n"
         "from faithbench.run.attribute import attribute\n"
         "from faithbench.explainers.selection import find_explainers\n"
         "from faithbench.core.types import Example\n"
@@ -307,7 +339,7 @@ def _memory(model: Model, texts: Texts) -> list[tuple[str, ...]]:
         "(chosen,) = find_explainers('integrated-gradients')\n"
         "def run(text):\n"
         "    e = encode(model, Example('x', text, 0))\n"
-        "    attribute(model, chosen, collate(model, [e], [0], [0]))\n"
+        "    attribute(Session(model), chosen, collate(model, [e], [0], [0]))\n"
         "def peak():\n"
         "    status = Path('/proc/self/status').read_text()\n"
         "    return int(re.search(r'VmHWM:\\s+(\\d+)', status)[1])\n"

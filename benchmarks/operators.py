@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tabulate import tabulate
 
+from faithbench.cli.options import PASSED
 from faithbench.leaderboard.board import Board, OperatorPair, Table
 from faithbench.leaderboard.build import make_board
 from faithbench.leaderboard.operators import BEST
 from faithbench.leaderboard.rankings import same_but_operator
-from faithbench.metrics.faithfulness import kendall
+from faithbench.metrics.rank_correlation import kendall
+from faithbench.records.passed import accepted_submissions
 from faithbench.stats.ranks import average_ranks
 
 if TYPE_CHECKING:
@@ -162,7 +164,7 @@ def measure(
         )  # fmt: skip
         if not all((cell.folder / f"{cell.stem}.json").is_file() for cell in job.cells):
             run(job, _report)
-    return make_board(results, results / "no-submissions")
+    return make_board(results, ())
 
 
 def main() -> None:
@@ -179,7 +181,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.measure is None:
         title, command = "Operators, published", "python benchmarks/operators.py"
-        body = body_of(make_board(options.records, options.submissions))
+        body = body_of(
+            make_board(options.records, accepted_submissions(options.submissions, PASSED).accepted)
+        )
     else:
         title = "Operators, measured"
         command = (

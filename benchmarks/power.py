@@ -19,12 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from tabulate import tabulate
 
+from faithbench.cli.options import PASSED
 from faithbench.leaderboard.board import Column
 from faithbench.leaderboard.gather import Group, find_records, groups_in, parts_of
 from faithbench.leaderboard.names import table_ids
 from faithbench.leaderboard.standings import is_above
 from faithbench.leaderboard.tables import TableContent, content_of
 from faithbench.metrics.registry import METRICS, title_of
+from faithbench.records.passed import accepted_submissions
 
 COLUMNS = ("aopc", "sufficiency", "delta_log_odds_neg", "iou_semantic")
 SIZES = (50, 100, 200, 500, 1000)
@@ -40,7 +42,7 @@ class Study(NamedTuple):
 
 def studies_of(records: Path, submissions: Path) -> list[Study]:
     """Read all records, and return their tables as the board has them, with the values."""
-    parts = parts_of(find_records(records, submissions))
+    parts = parts_of(find_records(records, accepted_submissions(submissions, PASSED).accepted))
     groups = [group for part in parts for group in groups_in(part)]
     names = table_ids([group.conditions for group in groups])
     named = sorted(zip(names, groups, strict=True), key=lambda pair: pair[0])

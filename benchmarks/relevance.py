@@ -18,7 +18,7 @@ from faithbench.core.types import Encoding, rank
 from faithbench.data.dataset import load_dataset
 from faithbench.data.tasks import load_task
 from faithbench.explainers.passes.capture import run_capture
-from faithbench.explainers.passes.lrp import run_relevance
+from faithbench.explainers.passes.lrp import Products, run_relevance
 from faithbench.explainers.selection import find_explainers
 from faithbench.models.encoding import collate, encode
 from faithbench.models.model import Model, load_model
@@ -43,6 +43,7 @@ def main() -> None:
         *batching(model, short),
         *batching(model, middle),
         *precision(model, encodings),
+        *mixed(model, encodings),
     ]
     body = tabulate(lines, headers=("what", "value"), tablefmt="github", disable_numparse=True)
     write_section("Relevance pass", "python benchmarks/relevance.py --data <data folder>", body)
@@ -52,6 +53,13 @@ def cost(model: Model, encodings: list[Encoding]) -> list[tuple[str, str]]:
     """Compare the relevance pass with one forward + backward, at both precisions."""
     batch = collate(model, encodings, [0] * len(encodings), [0] * len(encodings))
     seconds = {}
+    products = Products(torch.float32, model.magnitudes)
+    wide = model.eager(torch.float64)
+    # In turns, so that what else the machine does falls on both alike.
+    for _ in range(3):
+        for name, kind in (("float64", None), ("mixed", products)):
+            taken = best_seconds(lambda k=kind: run_relevance(wide, batch, products=k), repeats=2)
+            seconds["turn", name] = min(taken, seconds.get(("turn", name), taken))
     for name, dtype in (("float32", torch.float32), ("float64", torch.float64)):
         network = model.eager(dtype)
         seconds["pass", name] = best_seconds(lambda n=network: run_capture(n, batch))
@@ -62,12 +70,16 @@ def cost(model: Model, encodings: list[Encoding]) -> list[tuple[str, str]]:
         ("relevance pass / (forward + backward), float32", f"{ratio['float32']:.2f}"),
         ("relevance pass / (forward + backward), float64", f"{ratio['float64']:.2f}"),
         ("relevance pass in float64 / (forward + backward) in float32", f"{crossed:.2f}"),
+        (
+            "relevance pass in float64 / in mixed precision",
+            f"{seconds['turn', 'float64'] / seconds['turn', 'mixed']:.2f}",
+        ),
     ]
 
 
 def batching(model: Model, encodings: list[Encoding]) -> list[tuple[str, str]]:
-    """Compare lrp-mask on a batch of 16 with sixteen single runs, per example."""
-    (chosen,) = find_explainers("lrp-mask")
+    """Compare lrp-mask in float64 on a batch of 16 with sixteen single runs, per example."""
+    (chosen,) = find_explainers("lrp-mask:precision=float64")
 
     def explain(part: list[Encoding]) -> list[np.ndarray]:
         batch = collate(model, part, [0] * len(part), [0] * len(part))
@@ -117,6 +129,42 @@ def precision(model: Model, encodings: list[Encoding]) -> list[tuple[str, str]]:
             f"{np.median(moved):.1e} / {max(moved):.1e}",
         ),
     ]
+
+
+FORMS = (
+    "lrp:",
+    "lrp-partial:",
+    "lrp-rollout:",
+    "lrp-mask:",
+    "lrp-mask:thresholds=paper,",
+    "lrp-mask:thresholds=paper,released=true,",
+    "lrp-mask:thresholds=paper,mask=random,",
+)
+
+
+def mixed(model: Model, encodings: list[Encoding]) -> list[tuple[str, str]]:
+    """Compare rankings and scores of mixed precision with float64, for every form of the board."""
+    scores: dict[tuple[str, str], list[np.ndarray]] = {}
+    for start in range(0, len(encodings), 16):
+        part = encodings[start : start + 16]
+        batch = collate(model, part, [0] * len(part), list(range(start, start + len(part))))
+        session = Session(model)
+        for form in FORMS:
+            for name in ("float64", "mixed"):
+                (chosen,) = find_explainers(f"{form}precision={name}")
+                rows = [a.scores for a in attribute(session, chosen, batch)]
+                scores.setdefault((form, name), []).extend(rows)
+        session.drop_passes()
+    lines = []
+    for form in FORMS:
+        pairs = list(zip(scores[form, "mixed"], scores[form, "float64"], strict=True))
+        same = sum((rank(a) == rank(b)).all() for a, b in pairs)
+        moved = max(float(np.abs(a - b).max()) for a, b in pairs)
+        parts = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs)
+        what = f"mixed precision against float64, {form.rstrip(':,')}: "
+        lines.append((what + "identical rankings", f"{same} of {len(pairs)}"))
+        lines.append((what + "largest move of a score, relative", f"{moved:.1e}, {parts:.1e}"))
+    return lines
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import torch
 
+from faithbench.run.device_benchmark import describe_device
+
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
@@ -32,12 +34,12 @@ def best_seconds(work: Callable[[], object], repeats: int = 5) -> float:
 
 
 def machine() -> str:
-    """Describe the machine without naming it."""
+    """Describe the machine without naming it: processor and vector level decide speed."""
     packages = ", ".join(f"{p} {version(p)}" for p in ("torch", "transformers", "captum"))
     today = datetime.datetime.now(datetime.UTC).date()
     return (
         f"{today}; {platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
-        f"{torch.get_num_threads()} threads, CPU; {packages}"
+        f"{torch.get_num_threads()} threads, {describe_device(torch.device('cpu'))}; {packages}"
     )
 
 
