@@ -23,11 +23,11 @@ class MyWhiteBox:
 
     def __call__(self, session: Session, batch: Batch) -> torch.Tensor:
         """Return one score per token."""
-        from faithbench.explainers.passes.capture import run_capture
+        from faithbench.explainers.passes.capture import capture
 
-        # Made once per batch; whoever shares the name "capture" reads this very pass, and each
-        # reader is charged for it in full.
-        seen = session.share(batch, "capture", lambda: run_capture(session.model.eager(), batch))
+        # Made once per batch; all built-in explainers read this very pass, and each reader is
+        # charged for it in full.
+        seen = capture(session, batch)
         weighted = (seen.attentions[-1] * seen.attention_gradients[-1]).mean(dim=1)
         rows = weighted[range(len(batch.ids)), seen.position]
         return rows.clamp(min=0) if self.positive else rows
