@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Where the tasks' real data are: a folder of <task>/<split>.jsonl.gz.
 DATA ?= ../shared/data
 
-.PHONY: run test check slow lint leaderboard regenerate install clean
+.PHONY: run test check slow lint docs leaderboard regenerate install clean
 
 run: $(READY)
 	$(BIN)/faithbench run --explainer lrp-mask --task sst2
@@ -30,19 +30,22 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The site of docs/, in site/: open site/index.html, no server is needed.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 # Hours of CPU the first time; what is done is not done again, and a killed run continues.
 leaderboard: $(READY)
 	$(BIN)/faithbench leaderboard run --data $(DATA)
 	$(BIN)/faithbench leaderboard build
 
 # New and changed submissions on the bundled model. One that fails does not keep the others off
-# the board, but the target fails in the end. So many sentences have the board's other explainers.
+# the board, but the target fails in the end. Explainers run on the examples of the board's table.
 # YES=--yes builds although records of the former board are gone, as of a withdrawn submission.
-SUBMITTED ?= 60
 STRICT ?=
 YES ?=
 regenerate: $(READY)
-	status=0; $(BIN)/faithbench submission regenerate --limit $(SUBMITTED) $(STRICT) || status=$$?; \
+	status=0; $(BIN)/faithbench submission regenerate $(STRICT) || status=$$?; \
 	$(BIN)/faithbench leaderboard build $(YES) && exit $$status
 
 install: $(READY)
@@ -54,4 +57,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) results
+	rm -rf $(VENV) results site

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from faithbench.metrics.registry import METRICS
+from faithbench.testing.planted import WORDS
 from tests.support.benchmarks import load_benchmark
-from tests.support.builders import row
 from tests.support.stores import store
 
 NONE = Path("no-such-folder")
@@ -75,8 +75,8 @@ def test_the_section_names_what_is_one_measurement(study: ModuleType, table: Any
 def test_a_planted_word_is_found_whatever_tau_says(study: ModuleType) -> None:
     data = study.planted_data(8)
     for example in data.examples:
-        assert sum(word in study.WORDS for word in example.text.split()) == 1
-        assert study.WORDS[example.label] in example.text.split()
+        assert sum(word in WORDS for word in example.text.split()) == 1
+        assert WORDS[example.label] in example.text.split()
     found = study.verdicts(
         [study.planted_model(steps=60)], data, "occlusion,gradient,attn-lrp,random"
     )
@@ -96,9 +96,3 @@ def test_the_word_alone_is_worth_its_pairs(study: ModuleType) -> None:
     # Of the three pairs of three words, two hold the first; the third is right half of the time.
     assert study.chance_tau([3]) == pytest.approx(2 / 3)
     assert study.chance_tau([4, 10]) == pytest.approx((0.5 + 0.2) / 2)
-
-
-def test_a_word_that_shares_the_highest_score_is_not_first(study: ModuleType) -> None:
-    assert study.puts_first(row(tokens=["w1", "good"], scores=[0.1, 0.3]))
-    assert not study.puts_first(row(tokens=["w1", "good"], scores=[0.3, 0.3]))
-    assert not study.puts_first(row(tokens=["w1", "good"], scores=[0.4, 0.3]))

@@ -98,7 +98,7 @@ def test_a_split_that_does_not_exist(call: Call, tmp_path: Path) -> None:
     put(tmp_path, GOOD)
     assert call("--data", tmp_path, "--split", "secret") == (
         "cannot read split 'secret' of task mini (folder: no split 'secret', it has test); "
-        "other sources of this task: hub"
+        "choose one of test with --split"
     )
 
 

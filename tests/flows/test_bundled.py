@@ -15,8 +15,8 @@ from safetensors import safe_open
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.tasks import Task, load_task
 from faithbench.models.evaluation import accuracy
+from faithbench.models.files.weights import BASE_SHA256, BUNDLED
 from faithbench.models.model import Model, load_model
-from faithbench.models.weights import BASE_SHA256, BUNDLED
 from faithbench.records.record import read
 from faithbench.records.rows_file import read_rows
 

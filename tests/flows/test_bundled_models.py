@@ -10,8 +10,8 @@ from safetensors import safe_open
 
 from faithbench.core.files import file_sha256
 from faithbench.data.tasks import load_task
+from faithbench.models.files.weights import BASE_NAME, BASE_SHA256, BUNDLED, read_card
 from faithbench.models.model import load_model
-from faithbench.models.weights import BASE_NAME, BASE_SHA256, BUNDLED, read_card
 from faithbench.training.recipe import usual_metric
 
 NAMES = sorted(path.parent.name for path in BUNDLED.glob("*/adapter_model.safetensors"))

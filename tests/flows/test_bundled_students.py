@@ -9,8 +9,8 @@ from faithbench.core.files import file_sha256
 from faithbench.data.dataset import load_dataset
 from faithbench.data.tasks import load_task
 from faithbench.explainers.students.card import read_student, student_name
+from faithbench.models.files.weights import BUNDLED
 from faithbench.models.model import load_model
-from faithbench.models.weights import BUNDLED
 from faithbench.run.request import Request, make_job
 
 STUDENTS = sorted(path.parent for path in BUNDLED.glob("*/students/*/card.json"))

@@ -44,7 +44,7 @@ name = "bundled:sst2"
         ),
         (
             (*RUN, "--task", "sst2", "--explainer", "lime:samples=x"),
-            "lime: samples is a int, found 'x'",
+            "lime: samples is a whole number, found 'x'",
         ),
         (
             (*RUN, "--task", "sst2", "--operator", "mas"),

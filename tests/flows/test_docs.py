@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
+import yaml
 
+from faithbench.cli.app import app
+from faithbench.testing import check_file
 from tests.support.paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -61,6 +67,109 @@ def test_every_page_is_in_the_index() -> None:
 
 def test_the_readme_leads_to_the_index() -> None:
     assert "docs/README.md" in links(ROOT / "README.md")
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads mkdocs.yml, whose one Python object is none of our business here."""
+
+
+_Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+
+
+def navigation(entries: object) -> Iterator[str]:
+    """Yield the pages of a part of the site's navigation."""
+    if isinstance(entries, str):
+        yield entries
+    elif isinstance(entries, dict):
+        yield from navigation(list(entries.values()))
+    elif isinstance(entries, list):
+        for entry in entries:
+            yield from navigation(entry)
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    site = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), Loader=_Loader)
+    listed = list(navigation(site["nav"]))
+    assert sorted(set(listed)) == sorted(listed)
+    inside = {name for name in listed if not name.startswith("repository/")}
+    assert inside == {page.name for page in DOCS.glob("*.md")}
+    outside = [name.removeprefix("repository/") for name in listed if name not in inside]
+    assert outside and all((ROOT / name).is_file() for name in outside)
+
+
+@pytest.fixture(scope="module")
+def hooks():
+    spec = importlib.util.spec_from_file_location("docs_hooks", DOCS / "hooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_links_lead_to_where_things_are_on_the_site(hooks) -> None:
+    adapted = hooks.adapted
+    assert adapted("[a](protocol.md#words)", "faq.md") == "[a](protocol.md#words)"
+    assert adapted("[a](../README.md)", "faq.md") == "[a](repository/README.md)"
+    assert adapted("[a](docs/faq.md#x)", "repository/README.md") == "[a](../faq.md#x)"
+    assert adapted("![a](docs/viewer.png)", "repository/README.md") == "![a](../viewer.png)"
+    assert adapted("[a](index.html)", "repository/leaderboard/README.md") == "[a](page.html)"
+    assert (
+        adapted("[b](../../methods.md)", "reference/explainers/index.md") == "[b](../../methods.md)"
+    )
+    # The name of a page's file is shown as its heading.
+    assert adapted("[faq.md](faq.md)", "start.md") == "[Questions](faq.md)"
+    # What the site does not have stays as its text.
+    assert adapted("see [`x.py`](../faithbench/api.py).", "faq.md") == "see `x.py`."
+    assert adapted("[w](https://example.org)", "faq.md") == "[w](https://example.org)"
+    code = "```python keep\n[a](../README.md)\n```\n"
+    assert adapted(code, "faq.md") == code.replace(" keep", "")
+    assert adapted("Here:\n- one\n- two\n", "faq.md") == "Here:\n\n- one\n- two\n"
+
+
+def test_the_site_takes_over_what_is_linked_to(hooks) -> None:
+    outside = hooks.outside_files()
+    assert {"README.md", "CONTRIBUTING.md", "leaderboard/README.md"} <= set(outside)
+    assert "leaderboard/tasks/sst2-folder.md" in outside and "leaderboard/index.html" in outside
+    assert not any(path.endswith(".py") for path in outside)
+
+
+def test_a_page_that_loads_from_the_network_is_refused(hooks) -> None:
+    from types import SimpleNamespace
+
+    from mkdocs.exceptions import PluginError
+
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="faq.md"))
+    fine = '<a href="https://example.org">there</a><script src="a.js"></script>'
+    assert hooks.on_post_page(fine, page) == fine
+    for bad in (
+        '<script src="https://example.org/a.js"></script>',
+        '<link rel="stylesheet" href="//example.org/a.css">',
+        "<img alt=x src=https://example.org/a.png>",
+    ):
+        with pytest.raises(PluginError, match=r"faq\.md loads .* from the network"):
+            hooks.on_post_page(bad, page)
+
+
+@pytest.mark.parametrize("name", ["start.md", "faq.md"])
+def test_commands_of_a_page_are_taken(name: str) -> None:
+    text = (DOCS / name).read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", text, flags=re.S)
+    blocks += re.findall(r"^ {4}(faithbench .+)$", text, flags=re.M)
+    lines = [line for block in blocks for line in block.splitlines() if line[:5] == "faith"]
+    assert len(lines) > 1
+    for line in lines:
+        words = shlex.split(line.partition(" > ")[0])[1:]
+        command = typer.main.get_command(app)
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        # Parsed as a terminal would, up to the point where the command would run.
+        command.make_context(command.name, words, resilient_parsing=False)
+
+
+def test_the_explainer_of_the_first_page_works(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "start.md").read_text(), flags=re.S)
+    path = tmp_path / "mine_of_start.py"
+    path.write_text(code)
+    check_file(path, architectures=("bert",), longest=False)
 
 
 def table_under(page: Path, heading: str) -> list[list[str]]:

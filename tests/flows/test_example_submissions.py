@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from faithbench.cli.options import PASSED
 from faithbench.leaderboard.board import Board
+from faithbench.records.passed import read_passed
 from faithbench.submissions.check import Checks, check_submission
 from faithbench.submissions.status import needed_records
 
@@ -20,7 +22,8 @@ N = 60
 def test_each_has_one_record_without_a_fault(name: str, tmp_path: Path) -> None:
     found = check_submission(ROOT / "submissions" / name, Checks(None, tmp_path))
     assert (found.records, found.faults) == (1, ())
-    (needed,) = needed_records(ROOT / "submissions" / name, "sst2", N)
+    passed = read_passed(ROOT / PASSED)
+    (needed,) = needed_records(ROOT / "submissions" / name, "sst2", N, None, passed)
     assert needed.current
 
 

@@ -112,11 +112,12 @@ print(read(outcome.path).task.characters)
         JOB
         + """
 from faithbench.run.backends import choose_backend
+chosen = [choose_backend(1, backend=name) for name in ("processes", "reversed")]
 forward, backward = (
-    [o.rows for o in run(job("gradient", "aopc", f"results{n}"), quiet, choose_backend(n))]
-    for n in (1, -1)
+    [o.rows for o in run(job("gradient", "aopc", f"results{n}"), quiet, backend)]
+    for n, backend in enumerate(chosen)
 )
-print(forward == backward, type(choose_backend(-1)).__name__)
+print(forward == backward, type(chosen[1]).__name__)
 """,
         "True Reversed",
     ),

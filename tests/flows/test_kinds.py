@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from faithbench.core.erasure import top_count
+from faithbench.core.seals import unseal
 from faithbench.core.types import Answer, Example
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.tasks import load_task
@@ -104,7 +105,7 @@ def test_bounds_are_found_once_and_shared(tiny_model: Any, tmp_path: Path) -> No
     )  # fmt: skip
     outcomes = run(job, quiet)
     (file,) = tmp_path.glob("bounds-*.jsonl")
-    ((_, low, high),) = [json.loads(line) for line in file.read_text().splitlines()]
+    ((_, low, high),) = [json.loads(line) for line in unseal(file.read_bytes()).lines]
     for outcome in outcomes:
         values = outcome.rows[0].values
         aopc, naopc = values["aopc"], values["naopc"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ def test_the_notebook_runs_and_shows_its_results(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path / "matplotlib"))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     book = nbformat.read(PATH, 4)
     NotebookClient(
@@ -32,11 +34,15 @@ def test_the_notebook_runs_and_shows_its_results(
     ).execute()
     outputs: list[Any] = [o for cell in book.cells for o in cell.get("outputs", ())]
     pages = [o["data"]["text/html"] for o in outputs if "text/html" in o.get("data", {})]
-    text, table, scored = pages
+    text, table, compared, scored = pages
     assert "<b>attn-lrp</b>: negative (p = 0." in text and "background: #" in text
     assert all(f"<th>{name}</th>" in table for name in ("attn-lrp", "attention", "random"))
     assert re.search(r"AOPC ↑</td><td>(<b>)?-?\d\.\d{3} ", table)
+    assert "<b>AOPC (faithfulness, higher is better)</b>" in compared
+    assert "Wilcoxon signed-rank, Holm over 6:" in compared
     assert "<th>length</th>" in scored
+    (picture,) = [o["data"]["image/png"] for o in outputs if "image/png" in o.get("data", {})]
+    assert base64.b64decode(picture)[:4] == b"\x89PNG"
     lines = "".join(o["text"] for o in outputs if o.output_type == "stream").splitlines()
     assert len([line for line in lines if re.match(r"[+-]\d\.\d{3}  \w", line)]) >= 5
     assert not (tmp_path / "results").exists()

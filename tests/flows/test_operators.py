@@ -16,7 +16,7 @@ from tests.support.builders import make_task, put
 from tests.support.jobs import TEXTS, watched_sessions
 from tests.support.stores import store
 
-NONE = Path("no-such-folder")
+NONE = ()
 
 
 @pytest.fixture(scope="module")

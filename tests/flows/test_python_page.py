@@ -34,6 +34,12 @@ def test_the_blocks_run_one_after_the_other(
     assert names["explanation"].said == "negative"
     assert names["result"].labels == ("lrp-mask", "attention", "random", "human")
     assert names["scored"].labels == ("word-length", "random", "human")
+    assert names["of_captum"].labels == ("captum-ig", "human")
+    assert names["of_shap"].labels == ("shap", "human")
+    assert names["of_inseq"].labels == ("inseq", "human")
+    random = names["result"].records["random"].metrics["aopc"].mean
+    for label in ("of_captum", "of_shap"):  # both find what the model reads
+        assert names[label].outcomes[0].record.metrics["aopc"].mean > random
     assert names["record"] == names["kept"].records["attention"]
     assert names["mine"].labels[0] == "keep-one"
     # Attention's scores are shares: the highest lies between a token's even share and 1.

@@ -74,7 +74,9 @@ def test_start_and_end_are_added(architecture: str) -> None:
     torch.testing.assert_close(whole, parts[0] + parts[1])
     assert not torch.allclose(parts[0], parts[1])
     # Relevance 1 starts at each of the two positions.
-    assert explain(session, Lrp(), batch).sum().item() == pytest.approx(2, abs=1e-9)
+    assert explain(session, Lrp(precision="float64"), batch).sum().item() == pytest.approx(
+        2, abs=1e-9
+    )
     session.drop_passes()
 
 

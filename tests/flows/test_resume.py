@@ -23,7 +23,7 @@ from faithbench.run.job import Job
 from faithbench.run.loop import run
 from tests.support.jobs import content, make_job, quiet, watched_sessions
 
-BACKWARDS = 3  # per example: attention 1, lrp-mask 2 (its own pass and the shared one)
+BACKWARDS = 2  # per example: of lrp-mask, its own pass and the shared one
 
 
 class StoppedError(Exception):
@@ -73,6 +73,28 @@ def test_an_interrupted_run_continues(
     saved = expected[1] - backwards_of(job)
     # Finished examples are not explained again; with all of them done, nothing is.
     assert saved == (expected[1] if chunks == 5 else BACKWARDS * done)
+    assert content(job.results) == expected[0]
+
+
+def test_damaged_rows_are_computed_again_and_said_so(
+    job: Job, expected: tuple[dict[str, Any], int]
+) -> None:
+    with pytest.raises(StoppedError):
+        run(job, stop_after(2))
+    path = min(job.results.rglob(".partial/*.rows.jsonl"))
+    path.write_bytes(path.read_bytes().replace(b'"probability":0.', b'"probability":1.', 1))
+    said: list[str] = []
+    run(job, lambda what, *_: said.append(what))
+    assert "1 damaged rows of an earlier run are computed again" in said
+    assert content(job.results) == expected[0]
+
+
+def test_a_fresh_run_keeps_nothing(job: Job, expected: tuple[dict[str, Any], int]) -> None:
+    with pytest.raises(StoppedError):
+        run(job, stop_after(2))
+    done: list[int] = []
+    run(job, lambda what, count, _: done.append(count) if what == "explained" else None, fresh=True)
+    assert done[0] == 0, "no example was done when it started"
     assert content(job.results) == expected[0]
 
 

@@ -57,7 +57,7 @@ def test_the_seven_of_the_card_have_a_bundled_sample_and_model(name: str) -> Non
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_every_file_says_what_it_pins(task) -> None:
-    assert task.licence and task.citation
+    assert task.licence and task.papers
     assert task.rationale == "none" or task.rationale_note
     text = (task_folder() / f"{task.name}.toml").read_text(encoding="utf-8")
     assert text.startswith("# ") and all(len(line) <= 100 for line in text.splitlines())

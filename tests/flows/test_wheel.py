@@ -35,7 +35,7 @@ def python(*words: object, cwd: Path, **variables: str) -> str:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build from a copy that, like a working tree, holds caches and tests besides."""
     tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("out")
-    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE", ".gitignore"):
         shutil.copy(ROOT / name, tree)
     for name in ("faithbench", "tasks", "tests"):
         shutil.copytree(ROOT / name, tree / name)

@@ -74,7 +74,7 @@ def test_what_scripts_call_exists(name: str) -> None:
         known = groups[group].commands[command]
         there = {option for parameter in known.params for option in parameter.opts}
         assert set(options.split()) <= there
-    wanted = {"ci": 1, "leaderboard": 2, "submission": 4}
+    wanted = {"ci": 1, "leaderboard": 1, "submission": 4}
     assert len(called) == wanted[name]
 
 
@@ -150,21 +150,24 @@ def test_a_request_for_code_and_a_submission_is_refused(base: Path) -> None:
     assert not (base / "submissions" / "my-x").exists()
 
 
-def test_records_that_came_with_a_merged_submission_are_forgotten(base: Path) -> None:
-    (script,) = [script for script in scripts("leaderboard") if "rm -rf" in script]
-    before = git(base, "rev-parse", "HEAD").strip()
-    for name in ("old", "new"):
-        for task in ("sst2-bundled", "imdb-folder"):
-            path = base / "submissions" / name / "records" / task / "m" / "x.json"
-            path.parent.mkdir(parents=True)
-            path.write_text("{}")
-        git(base, "add", "--all")
-        git(base, "commit", "--quiet", "--message", name)
-        before = git(base, "rev-parse", "HEAD").strip() if name == "old" else before
-    done = shell(base, script, BEFORE=before)
-    assert done.returncode == 0, done.stderr
-    left = sorted(p.relative_to(base / "submissions").parts[:3:2] for p in base.rglob("x.json"))
-    assert left == [("new", "imdb-folder"), ("old", "imdb-folder"), ("old", "sst2-bundled")]
+@pytest.mark.parametrize("kind", ["link", "file", "name"])
+def test_what_is_no_submission_is_refused_and_not_taken(base: Path, kind: str) -> None:
+    folder = base.parent / "author" / "submissions"
+    if kind == "link":
+        (folder / "my-x").symlink_to("..")
+    elif kind == "file":
+        (folder / "x.json").write_text("{}")
+    else:
+        store(folder / "é" / "records", "mine-11111111", UP)
+    said, failed = request(base)
+    reasons = {"link": "is a link", "file": "is no file of a", "name": "is not plain ASCII"}
+    assert failed == "failed" and reasons[kind] in " ".join(said.split())
+    assert [path.name for path in (base / "submissions").iterdir()] == [".gitkeep"]
+
+
+def test_all_of_the_tree_is_measured_not_the_last_push() -> None:
+    text = (FOLDER / "leaderboard.yml").read_text()
+    assert "event.before" not in text and "git diff --name-only" not in text
 
 
 def test_only_records_and_pages_are_committed(base: Path) -> None:

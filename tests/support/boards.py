@@ -69,7 +69,7 @@ def make_board(
     tables = tuple(_table(task, labels, power, shown, Random(f"{seed}{task}")) for task in tasks)
     ranking = ranking_of(counted_tables(tables))
     return Board(
-        board_schema=2,
+        board_schema=3,
         digest="5" * 64,
         records=len(tables) * explainers,
         tables=tables,
@@ -113,7 +113,8 @@ def _table(
         id=task, task=task, task_version=1, title=f"The {task} task",
         kind="qa" if task == "squad" else "classification",
         source="bundled" if bundled else "folder", split="test", n=n, data_sha256="d" * 64,
-        model=f"bundled:{task}", weights_sha256="w" * 64, dtype="float32", accuracy=0.892,
+        model=f"bundled:{task}", model_sha256="w" * 64, model_known_by="files",
+        dtype="float32", accuracy=0.892,
         tpr_drop=0.31 if bundled else None, truncated=7 if task in LONG else 0, protocol=1,
         operator="mask", erasure_token="[MASK]", long="truncate",
         rationale="proxy" if bundled else "human",
@@ -287,7 +288,7 @@ def question_board() -> Board:
             "tokens": ("\u0120Who", "le", "\u0120wheat", "."),
             "scores": {table.entrants[0].label: (1.0, 0.0, -0.5, 0.2)},
             "rationale": (),
-            "said": "answer",
+            "said": "wheat",
             "truth": "",
         }
     )

@@ -45,6 +45,12 @@ def resize(driver: Any, width: int, height: int = 950) -> None:
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
+def forget(driver: Any) -> None:
+    """Let go of what pages kept from earlier visits, such as the choice between light and dark."""
+    kept = {"origin": "file:///", "storageTypes": "local_storage"}
+    driver.execute_cdp_cmd("Storage.clearDataForOrigin", kept)
+
+
 def requests(driver: Any) -> list[str]:
     """Return the addresses that were asked for since the last call, but those of files."""
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]

@@ -50,6 +50,7 @@ def request_of(folder: Path, **changes: Any) -> FreshRequest:
     """Ask for attention's rationales under two seeds, one epoch each."""
     model = str(folder / "tiny-bert")
     asked = FreshRequest(
+        jobs=1,
         task=load_task(str(folder / "mini.toml")),
         explainer="attention",
         how=Extraction(0.4),

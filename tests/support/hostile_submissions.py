@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.support.records import forge_record
 from tests.support.submissions import record_of, replace_rows, rows_of
 
 # What only its author can know, and no number on a board depends on.
@@ -149,7 +150,11 @@ def _changed(content: Any, key: str, value: object) -> Any:
 
 def _set_record(folder: Path, key: str, value: object) -> None:
     path = record_of(folder)
-    path.write_text(json.dumps(_changed(json.loads(path.read_text()), key, value)))
+    changed = _changed(json.loads(path.read_text()), key, value)
+    if key == "sha256":
+        path.write_text(json.dumps(changed, indent=2, ensure_ascii=False) + "\n")
+    else:
+        forge_record(path, changed)
 
 
 def _set_row(folder: Path, key: str, value: object) -> None:

@@ -9,13 +9,19 @@ from typing import Any
 class Reader:
     """What a person does with the page."""
 
-    def __init__(self, driver: Any, page: Path) -> None:
-        self.driver, self.page = driver, page
+    def __init__(self, driver: Any, page: Path | str) -> None:
+        self.driver = driver
+        self.address = page.as_uri() if isinstance(page, Path) else page
 
     def open(self, section: str, table: str = "") -> None:
+        self.go(f"{section}/{table}")
+
+    def go(self, fragment: str) -> None:
+        """Open the page anew at an address within it."""
         self.driver.get("about:blank")
-        self.driver.get(f"{self.page.as_uri()}#{section}/{table}")
+        self.driver.get(f"{self.address}#{fragment}")
         self.wait("document.documentElement.dataset.ready === 'yes'")
+        self.wait("document.getElementById('main').getAttribute('aria-busy') !== 'true'")
 
     def wait(self, condition: str) -> None:
         from selenium.webdriver.support.ui import WebDriverWait

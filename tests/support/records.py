@@ -1,8 +1,12 @@
-"""The parts of a small record, as they are in its JSON text."""
+"""The parts of a small record, as they are in its JSON text, and records changed by a forger."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
+
+from faithbench.core.seals import seal_json
 
 SHA = "0" * 64
 METRIC = {
@@ -16,7 +20,7 @@ METRIC = {
     "proxy": False,
 }
 RECORD: dict[str, Any] = {
-    "schema": 1,
+    "schema": 3,
     "task": {
         "name": "sst2",
         "version": 1,
@@ -33,6 +37,7 @@ RECORD: dict[str, Any] = {
     "model": {
         "name": "tiny",
         "revision": None,
+        "sha256": None,
         "weights_sha256": SHA,
         "dtype": "float32",
         "accuracy": 1,
@@ -82,3 +87,16 @@ RECORD: dict[str, Any] = {
     },
     "source": {"commit": None, "dirty": None},
 }
+
+
+def forge_record(path: Path, content: dict[str, Any]) -> None:
+    """Write the JSON of a record under its right sha256, as a forger would."""
+    bare = {key: value for key, value in content.items() if key != "sha256"}
+    path.write_text(seal_json(bare), encoding="utf-8")
+
+
+def stored_json(path: Path) -> dict[str, Any]:
+    """Return the JSON of a record without its sha256."""
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    del content["sha256"]
+    return content

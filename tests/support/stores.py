@@ -11,10 +11,12 @@ import msgspec
 
 from faithbench.explainers.registry import EXPLAINERS
 from faithbench.metrics.registry import METRICS
+from faithbench.records.passed import Accepted
 from faithbench.records.record import read, write
 from faithbench.records.rows import to_header, to_line
 from faithbench.records.rows_file import read_rows
 from faithbench.records.schema import Record
+from faithbench.records.store import record_files
 from faithbench.stats.summaries import summarise
 from tests.support.builders import KEY, row
 from tests.support.records import METRIC, RECORD
@@ -59,6 +61,16 @@ def store(
     path = folder / f"{stem}.json"
     write(Record.model_validate({**RECORD, **made, "seeds": seeds, "metrics": metrics}), path)
     return path
+
+
+def accepted(submissions: Path) -> tuple[Accepted, ...]:
+    """Return all submissions below a folder with all their records, as if all had passed."""
+    return tuple(
+        Accepted(
+            folder, tuple(f"records/{inside}" for _, inside in record_files(folder / "records"))
+        )
+        for folder in sorted(submissions.iterdir())
+    )
 
 
 def _name_of(stem: str) -> str:

@@ -27,7 +27,7 @@ DIGEST = "5" * 64
 
 def known(model: Model, digest: str = DIGEST) -> Model:
     """Return a model whose weights have a digest, as those of a folder do."""
-    return replace(model, weights_sha256=digest, _twins={})
+    return replace(model, sha256=digest, weights_sha256=digest, _twins={})
 
 
 def put_student(

@@ -21,6 +21,7 @@ from faithbench.submissions.measure import Setup, load_setup, score_attributions
 from faithbench.submissions.replay import replay
 from faithbench.submissions.rules import SEED, digests_of
 from faithbench.submissions.scaffold import new_submission
+from tests.support.records import forge_record
 
 N = 4
 Change = Callable[[dict[str, Any]], object]
@@ -97,11 +98,11 @@ def rows_of(folder: Path) -> Path:
 
 
 def change_record(folder: Path, change: Change) -> None:
-    """Change the content of the record in place."""
+    """Change the content of the record in place, and its sha256, as a forger would."""
     path = record_of(folder)
     content = json.loads(path.read_text())
     change(content)
-    path.write_text(json.dumps(content))
+    forge_record(path, content)
 
 
 def change_row(folder: Path, change: Change, index: int = 0) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -74,10 +75,7 @@ def use_hub_cache(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def put_hub(task: Task, cache: Path) -> None:
-    """Lay out a made dataset as huggingface_hub would: refs, snapshots, a card and parquet."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    """Lay out a made dataset as huggingface_hub would: refs, snapshots, and its files."""
     source = task.hub
     assert source is not None
     home = cache / f"datasets--{source.dataset.replace('/', '--')}"
@@ -89,14 +87,27 @@ def put_hub(task: Task, cache: Path) -> None:
         name = home / "refs" / (source.revision or "main")
         name.parent.mkdir(parents=True)
         name.write_text(made)
+    for name, content in hub_files(task).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+def hub_files(task: Task) -> dict[str, bytes]:
+    """Return the files of a made dataset of the hub: a card, and parquet for every split."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = task.hub
+    assert source is not None
     config = source.config or "default"
     card = ["---", "configs:", f"- config_name: {config}", "  data_files:"]
+    files = {}
     for split in source.splits.values():
         card += [f"  - split: {split}", f"    path: {config}/{split}-*"]
-        place = folder / config / f"{split}-00000-of-00001.parquet"
-        place.parent.mkdir(exist_ok=True)
-        pq.write_table(pa.Table.from_pylist(hub_table(task, source)), place)
-    (folder / "README.md").write_text("\n".join([*card, "---", "# Made", ""]))
+        content = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(hub_table(task, source)), content)
+        files[f"{config}/{split}-00000-of-00001.parquet"] = content.getvalue()
+    return files | {"README.md": "\n".join([*card, "---", "# Made", ""]).encode()}
 
 
 def hub_table(task: Task, source: HubTable) -> list[dict[str, Any]]:

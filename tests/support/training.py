@@ -82,10 +82,13 @@ def silent(*_: Any) -> None:
 
 
 def killer(stage: str, at: int) -> Progress:
-    """Return a progress callback that interrupts the training at a step of a stage."""
+    """Return a progress callback that interrupts the training at a step of a stage.
+
+    A stage is known by how its name begins: what follows is an example.
+    """
 
     def progress(name: str, done: int, _total: int) -> None:
-        if (name, done) == (stage, at):
+        if name.startswith(stage) and done == at:
             raise KeyboardInterrupt
 
     return progress
