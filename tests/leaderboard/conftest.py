@@ -39,7 +39,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / f"{name}.html" for name in boards}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # what one file's tests leave in a browser is not another's
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     driver = browser.start(tmp_path_factory.mktemp("profile"))
     yield driver

@@ -113,6 +113,10 @@ def test_what_changes_is_announced(small: Reader) -> None:
 
 @pytest.fixture
 def preferring(full: Reader) -> Iterator[Reader]:
+    full.open("ranking")
+    full.driver.execute_script(
+        "localStorage.clear()"
+    )  # a choice made before goes over a preference
     yield full
     prefer(full.driver, "light")
 
@@ -121,9 +125,11 @@ def preferring(full: Reader) -> Iterator[Reader]:
 def test_all_text_has_contrast(preferring: Reader, scheme: str) -> None:
     reader = preferring
     weak_by_section = {}
-    prefer(reader.driver, scheme)
     for section in SECTIONS:
+        prefer(reader.driver, scheme)
         reader.open(section, "agnews" if section != "results" else "sst2")
+        prefer(reader.driver, scheme)  # a page may be drawn by a process that was not told
+        reader.wait(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
         if section == "results":
             reader.toggle_families(1, 2, 3)
         if section == "examples":

@@ -25,13 +25,22 @@ function setUpControls(redraw) {
 const tableName = (table) =>
   `${table.id}${table.source === "bundled" ? " (bundled)" : ""} · n = ${table.n}`;
 
+// On a phone the sections are a strip that scrolls. scrollIntoView would also move the place from
+// which Tab goes on, past the link that skips to the content.
+function bringIntoStrip(link) {
+  const strip = link.parentElement;
+  const [left, right] = [link.offsetLeft - strip.offsetLeft, link.offsetWidth];
+  if (left < strip.scrollLeft) strip.scrollLeft = left;
+  else strip.scrollLeft = Math.max(strip.scrollLeft, left + right - strip.clientWidth);
+}
+
 function showSection() {
   for (const section of SECTIONS)
     byId(`section-${section}`).hidden = section !== state.section || state.waits;
   for (const link of byId("sections").querySelectorAll("a")) {
     if (link.hash === `#${state.section}`) {
       link.setAttribute("aria-current", "page");
-      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+      bringIntoStrip(link);
     } else link.removeAttribute("aria-current");
   }
   const allTables = state.section === "ranking" || (state.section === "cost" && costByRank());
