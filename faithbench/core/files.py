@@ -79,17 +79,18 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Write `data` to `path` in one step: after a crash the file is whole, old or new."""
-    # Not mkstemp: it hides the file from everyone but its owner.
     prefix = f".{hashlib.sha256(path.name.encode()).hexdigest()[:8]}-"
     _sweep(path.parent, prefix)
-    temporary = path.with_name(f"{prefix}{secrets.token_hex(8)}.tmp")
+    file = _new_file(path.parent, prefix)
+    temporary = Path(file.name)
     try:
-        with temporary.open("xb") as file:
-            _lock(file)
+        with file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+            if os.name != "posix":
+                file.close()  # Windows renames no open file, and has no lock that would be lost
+            temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -110,14 +111,26 @@ def _sweep(folder: Path, prefix: str) -> None:
                 left.unlink(missing_ok=True)
 
 
-def _lock(file: IO[bytes] | int) -> bool:
+def _new_file(folder: Path, prefix: str) -> IO[bytes]:
+    """Open a new file, locked, so that no other writer takes it for one that was left."""
+    while True:
+        # Not mkstemp: it hides the file from everyone but its owner.
+        file = (folder / f"{prefix}{secrets.token_hex(8)}.tmp").open("xb")
+        _lock(file, wait=True)
+        # Another writer may have swept it just before: then it has no name any more.
+        if Path(file.name).exists():
+            return file
+        file.close()
+
+
+def _lock(file: IO[bytes] | int, wait: bool = False) -> bool:
     """Return whether an open file could be locked for this process; elsewhere than POSIX, no."""
     if os.name != "posix":
         return False
     import fcntl
 
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from faithbench.core import files
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import (
     cache_folder,
@@ -232,3 +233,23 @@ def test_what_a_killed_writer_left_is_swept_by_the_next(tmp_path: Path) -> None:
     replace_file(tmp_path / "a.json", b"whole")
     names = sorted(path.name for path in tmp_path.iterdir())
     assert len(names) == 2 and "a.json" in names and len(set(left) & set(names)) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks")
+@pytest.mark.parametrize("moment", ["_lock", "fsync", "replace"])
+def test_a_writer_never_sweeps_the_file_of_another_that_is_alive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Two write the same file: the second at a moment when the first is not done yet."""
+    path, waiting = tmp_path / "a.json", [b"second"]
+    of: object = {"_lock": files, "fsync": os, "replace": Path}[moment]
+    real = getattr(of, moment)
+
+    def overtaken(*arguments: object, **options: object) -> object:
+        if waiting:
+            replace_file(path, waiting.pop())
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(of, moment, overtaken)
+    replace_file(path, b"first")
+    assert path.read_bytes() == b"first" and list(tmp_path.iterdir()) == [path]
