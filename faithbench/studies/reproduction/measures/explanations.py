@@ -172,7 +172,8 @@ def _covers(stored: StoredRecord, job: Job, cell: Cell, *, exactly: bool) -> boo
     larger = record.task.n > run.n
     return (
         record.explainer.name == cell.selected.name
-        and record.model.digest == run.model_sha256
+        and record.explainer.revision == cell.selected.revision
+        and (record.model.digest, record.model.dtype) == (run.model_sha256, run.dtype)
         and record.task.data_sha256 == run.data_sha256
         and (record.task.name, record.task.version) == (run.task, run.task_version)
         and record.task.split == run.split
@@ -182,6 +183,7 @@ def _covers(stored: StoredRecord, job: Job, cell: Cell, *, exactly: bool) -> boo
         and record.explainer.settings == dict(cell.selected.settings)
         and record.explainer.assets == cell.assets
         and record.seeds[: len(cell.seeds)] == cell.seeds
+        and record.protocol.version == run.protocol
         and (record.protocol.operator, record.protocol.long) == (run.operator, run.long)
         and record.fresh is None
         and all(

@@ -10,6 +10,9 @@ import pytest
 
 from faithbench.core.types import quiet
 from faithbench.data.dataset import load_dataset
+from faithbench.explainers.attention import Attention
+from faithbench.records.record import read
+from faithbench.records.schema import Record
 from faithbench.records.store import StoredRecord
 from faithbench.run.job import Job
 from faithbench.run.loop import run_serving
@@ -206,6 +209,41 @@ def test_other_weights_do_not_serve(
     explanations = explanations_of(recipe, tmp_path, also=(published,))
     with pytest.raises(AssertionError, match="done already"):
         explanations.record(Wanted(network_of(explanations), "random", ("aopc",), 3))
+
+
+def test_a_record_of_an_older_revision_does_not_serve(
+    tmp_path: Path, folder: Path, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its scores, or what it cost, are no longer those of the explainer of that name."""
+    monkeypatch.setattr(module, "run_serving", refuse)
+    recipe = recipe_of(tmp_path, HEAD, TEN, TABLE, model=folder)
+    wanted = Wanted(network_of(explanations_of(recipe, tmp_path)), "attention", ("aopc",), 1)
+    served = explanations_of(recipe, tmp_path, also=(published,)).record(wanted)
+    assert stored_of(served).record.explainer.revision == Attention.revision
+    monkeypatch.setattr(Attention, "revision", Attention.revision + 1)
+    with pytest.raises(AssertionError, match="done already"):
+        explanations_of(recipe, tmp_path, also=(published,)).record(wanted)
+
+
+@pytest.mark.parametrize("changes", [{"model": {"dtype": "float16"}}, {"protocol": {"version": 2}}])
+def test_a_record_made_in_another_way_does_not_serve(
+    tmp_path: Path,
+    folder: Path,
+    published: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, dict[str, Any]],
+) -> None:
+    def changed(path: Path) -> Record:
+        record = read(path)
+        parts = {part: getattr(record, part).model_copy(update=changes[part]) for part in changes}
+        return record.model_copy(update=parts)
+
+    monkeypatch.setattr(module, "run_serving", refuse)
+    monkeypatch.setattr(module, "read", changed)
+    recipe = recipe_of(tmp_path, HEAD, TEN, TABLE, model=folder)
+    explanations = explanations_of(recipe, tmp_path, also=(published,))
+    with pytest.raises(AssertionError, match="done already"):
+        explanations.record(Wanted(network_of(explanations), "attention", ("aopc",), 1))
 
 
 def test_a_published_record_is_read_by_the_texts_that_were_asked_for(
