@@ -106,7 +106,7 @@ def write_passed(file: Path, passed: Mapping[str, PassedCheck]) -> None:
 
 
 def content_digest(folder: Path) -> str:
-    """Return the digest of all files of a submission; refuse links and what is no plain file."""
+    """Return the digest of a submission's files; refuse odd names and what is no plain file."""
     lines = sorted(f"{file_sha256(path)} {path.relative_to(folder)}" for path in _files(folder))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
@@ -128,6 +128,9 @@ def problem_of(path: Path, passed: PassedCheck | None) -> str:
 def _files(folder: Path) -> Iterator[Path]:
     with os.scandir(folder) as entries:
         for entry in entries:
+            # A line break in a name could make one file digest as two.
+            if not entry.name.isprintable():
+                raise FaithbenchError(f"the name of {readable(entry.name, 60)} in it is not plain")
             mode = entry.stat(follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
                 if entry.name not in IGNORED:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.files import file_sha256
 from faithbench.records.passed import (
     Accepted,
     PassedCheck,
@@ -78,6 +80,16 @@ def test_links_and_pipes_are_left_out_unopened(folder: Path) -> None:
     (folder / "entry.toml").rename(folder.parents[1] / "outside")
     (folder / "entry.toml").symlink_to(folder.parents[1] / "outside")
     assert lines(folder) == ("submissions/mine: left out, entry.toml in it is not a plain file",)
+
+
+@pytest.mark.parametrize("name", [b"\xff.py", b"a\n%s b"])
+def test_names_that_could_pass_for_others_are_left_out(folder: Path, name: bytes) -> None:
+    """Names of files are bytes, and a line break in one made it look like two files."""
+    if b"%s" in name:
+        name %= file_sha256(folder / "entry.toml").encode()
+    Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_text("")
+    (line,) = lines(folder)
+    assert re.fullmatch(r"submissions/mine: left out, the name of .* in it is not plain", line)
 
 
 def test_a_file_from_before_there_was_a_sha256_is_read(folder: Path) -> None:
