@@ -23,7 +23,13 @@ def cite(
     ] = None,
     explainer: Annotated[
         str,
-        typer.Option("--explainer", "-e", metavar="NAMES", help="Explainers to cite, by name."),
+        typer.Option(
+            "--explainer",
+            "-e",
+            metavar="NAMES",
+            help="Explainers to cite, by name.",
+            rich_help_panel=WHAT,
+        ),
     ] = "",
     task: Annotated[
         str,
@@ -37,7 +43,9 @@ def cite(
     ] = "",
     metrics: Annotated[
         str,
-        typer.Option("--metrics", metavar="NAMES", help="Metrics or families to cite."),
+        typer.Option(
+            "--metrics", metavar="NAMES", help="Metrics or families to cite.", rich_help_panel=WHAT
+        ),
     ] = "",
     plugin: PluginFiles = None,
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from faithbench.cli.help.command import METRICS
 from faithbench.cli.options import HtmlFile, Results, TaskName
 from faithbench.core.pieces import join_pieces
 
@@ -42,6 +43,7 @@ def compare(
             "--metrics",
             metavar="NAMES",
             help="Metrics or families, separated by commas.",
+            rich_help_panel=METRICS,
         ),
     ] = "all",
     html: HtmlFile = None,

@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from faithbench.cli.help.command import DATA, METRICS, WHAT
 from faithbench.cli.options import Results, TaskName
 from faithbench.core.errors import FaithbenchError, unknown
 
@@ -36,17 +37,35 @@ def compare_models(
     results: Results = Path("results"),
     explainer: Annotated[
         str | None,
-        typer.Option("--explainer", "-e", metavar="NAMES", help="Only these (default: all)."),
+        typer.Option(
+            "--explainer",
+            "-e",
+            metavar="NAMES",
+            help="Only these (default: all).",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     metric: Annotated[
         str,
-        typer.Option("--metric", "--metrics", metavar="NAMES", help="Metrics, with commas."),
+        typer.Option(
+            "--metric",
+            "--metrics",
+            metavar="NAMES",
+            help="Metrics, with commas.",
+            rich_help_panel=METRICS,
+        ),
     ] = "aopc,flip_fraction",
     right: Annotated[
-        bool, typer.Option("--right", help="Only examples that every model predicts right.")
+        bool,
+        typer.Option(
+            "--right", help="Only examples that every model predicts right.", rich_help_panel=DATA
+        ),
     ] = False,
     by_class: Annotated[
-        bool, typer.Option("--by-class", help="One table per class of the gold label.")
+        bool,
+        typer.Option(
+            "--by-class", help="One table per class of the gold label.", rich_help_panel=DATA
+        ),
     ] = False,
 ) -> None:
     """Test recorded explainers on one model against another.

@@ -8,24 +8,39 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from faithbench.cli.help.command import ADVANCED, OUTPUT, WHAT
 from faithbench.cli.options import Device, Explainers, ModelName, PluginFiles, TaskName
 from faithbench.core.errors import FaithbenchError
 
 
 def explain(
-    text: Annotated[str, typer.Option("--text", metavar="TEXT", help="Text to explain.")],
+    text: Annotated[
+        str, typer.Option("--text", metavar="TEXT", help="Text to explain.", rich_help_panel=WHAT)
+    ],
     text_b: Annotated[
         str | None,
-        typer.Option("--text-b", metavar="TEXT", help="Second text of a pair, or the question."),
+        typer.Option(
+            "--text-b",
+            metavar="TEXT",
+            help="Second text of a pair, or the question.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     explainer: Explainers = "lrp-mask",
     task: TaskName = "sst2",
     model: ModelName = None,
     device: Device = "auto",
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of random explainers.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of random explainers.", rich_help_panel=ADVANCED)
+    ] = 0,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Also write the heat maps as an HTML page."),
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Also write the heat maps as an HTML page.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     plugin: PluginFiles = None,
 ) -> None:

@@ -1,4 +1,4 @@
-"""The commands `leaderboard run`, `complete`, `publish`, `build` and `check`."""
+"""The commands `faithbench leaderboard`: run, build, check and keep the board; views are apart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from faithbench.cli.help.command import Application
+from faithbench.cli.help.command import DATA, OUTPUT, WHAT, Application
 from faithbench.cli.options import (
     PASSED,
     Backend,
@@ -27,22 +27,43 @@ leaderboard_app = Application(
     no_args_is_help=True,
 )
 
-Records = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the published records.")]
-Submissions = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Folder of the submissions, with their records.")
+Records = Annotated[
+    Path,
+    typer.Option(metavar="FOLDER", help="Folder of the published records.", rich_help_panel=DATA),
 ]
-Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the leaderboard's files.")]
+Submissions = Annotated[
+    Path,
+    typer.Option(
+        metavar="FOLDER",
+        help="Folder of the submissions, with their records.",
+        rich_help_panel=DATA,
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        metavar="FOLDER", help="Folder of the leaderboard's files.", rich_help_panel=OUTPUT
+    ),
+]
 
 
 @leaderboard_app.command("run")
 def run_leaderboard(
     plan: Annotated[
-        Path, typer.Option(metavar="FILE", help="File that lists the runs of the leaderboard.")
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="File that lists the runs of the leaderboard.",
+            rich_help_panel=WHAT,
+        ),
     ] = Path("leaderboard/plan.toml"),
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", metavar="NAME", help="Name of one run of the plan; can be repeated."
+            "--only",
+            metavar="NAME",
+            help="Name of one run of the plan; can be repeated.",
+            rich_help_panel=WHAT,
         ),
     ] = None,
     data: DataFolder = None,
@@ -83,18 +104,28 @@ def build_leaderboard(
     passed: Passed = PASSED,
     out: Out = Path("leaderboard"),
     yes: Annotated[
-        bool, typer.Option("--yes", help="Build although records of the former board are missing.")
+        bool,
+        typer.Option(
+            "--yes",
+            help="Build although records of the former board are missing.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     tables: Annotated[
         Literal["inside", "beside"] | None,
         typer.Option(
             help="Where the page has its tables: inside, so that it opens from a disk, or in files "
-            "beside it, which load on demand from a web server (default: as before, or inside)."
+            "beside it, which load on demand from a web server (default: as before, or inside).",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace files in the folder that no build made."),
+        typer.Option(
+            "--overwrite",
+            help="Replace files in the folder that no build made.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
 ) -> None:
     """Build all files of the leaderboard.
@@ -146,10 +177,16 @@ def export_leaderboard(
     submissions: Submissions = Path("submissions"),
     passed: Passed = PASSED,
     format_name: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="csv, parquet or json.")
+        str,
+        typer.Option(
+            "--format", metavar="FORMAT", help="csv, parquet or json.", rich_help_panel=OUTPUT
+        ),
     ] = "csv",
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write (default: board.<format>).")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="File to write (default: board.<format>).", rich_help_panel=OUTPUT
+        ),
     ] = None,
 ) -> None:
     """Write all numbers of the board as one flat table.
@@ -214,7 +251,12 @@ def check_leaderboard(
 def complete_leaderboard(
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="NAME", help="Task, or folder of records; can be repeated."),
+        typer.Option(
+            "--only",
+            metavar="NAME",
+            help="Task, or folder of records; can be repeated.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     data: DataFolder = None,
     jobs: Jobs = None,
@@ -276,7 +318,10 @@ def publish_records(
     attributions: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", help="Keep tokens and scores of at most N examples per record."
+            min=0,
+            metavar="N",
+            help="Keep tokens and scores of at most N examples per record.",
+            rich_help_panel=OUTPUT,
         ),
     ] = 40,
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as Grid
 
+from faithbench.cli.help.command import METRICS, WHAT
 from faithbench.cli.leaderboard import Records, Submissions
 from faithbench.cli.options import PASSED
 from faithbench.core.errors import FaithbenchError, unknown
@@ -23,7 +24,10 @@ def show_ranking(
     submissions: Submissions = Path("submissions"),
     test: Annotated[
         Literal["pairwise", "nemenyi"],
-        typer.Option(help="Compare pairs over the tables they share, or mean ranks over all."),
+        typer.Option(
+            help="Compare pairs over the tables they share, or mean ranks over all.",
+            rich_help_panel=WHAT,
+        ),
     ] = "pairwise",
 ) -> None:
     """Show the faithfulness ranking over tables.
@@ -112,10 +116,16 @@ def show_power(
     records: Records = Path("leaderboard/records"),
     submissions: Submissions = Path("submissions"),
     table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Show the neighbours of one table.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Show the neighbours of one table.", rich_help_panel=WHAT
+        ),
     ] = None,
     metric: Annotated[
-        str, typer.Option(metavar="NAME", help="Metric whose neighbours are shown.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Metric whose neighbours are shown.", rich_help_panel=METRICS
+        ),
     ] = "aopc",
 ) -> None:
     """Show what the examples of each table can tell apart.

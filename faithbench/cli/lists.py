@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from faithbench.cli.help.command import Application
+from faithbench.cli.help.command import WHAT, Application
 from faithbench.cli.options import Commands, DataFolder, Device, PluginFiles
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.spec import setting_text
@@ -193,7 +193,10 @@ def _metric_texts(metric: Metric, note: str) -> tuple[Text, str, str, Text]:
 def doctor(
     data: DataFolder = None,
     benchmark: Annotated[
-        bool, typer.Option("--benchmark", help="Measure the device instead, in a minute.")
+        bool,
+        typer.Option(
+            "--benchmark", help="Measure the device instead, in a minute.", rich_help_panel=WHAT
+        ),
     ] = False,
     device: Device = "auto",
 ) -> None:

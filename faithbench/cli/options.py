@@ -72,8 +72,7 @@ Explainers = Annotated[
         "--explainer",
         "-e",
         metavar="NAMES",
-        help="Explainers as name[:key=value,...], separated by commas; the others are tested "
-        "against the first.",
+        help="Explainers as name[:key=value,...], separated by commas.",
         rich_help_panel=WHAT,
     ),
 ]
@@ -138,7 +137,12 @@ Results = Annotated[
     typer.Option(metavar="FOLDER", help="Folder of the records.", rich_help_panel=OUTPUT),
 ]
 Passed = Annotated[
-    Path, typer.Option(metavar="FILE", help="File of the submissions that passed their check.")
+    Path,
+    typer.Option(
+        metavar="FILE",
+        help="File of the submissions that passed their check.",
+        rich_help_panel=DATA,
+    ),
 ]
 PASSED: Final = Path("leaderboard/passed.json")
 """Where passed checks are recorded. It is not among the submissions, whose authors write there."""

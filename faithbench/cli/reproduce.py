@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from faithbench.cli.help.command import DATA, MODEL, OUTPUT, WHAT
 from faithbench.cli.options import DataFolder, Device, Jobs
 from faithbench.core.errors import FaithbenchError, unknown
 
@@ -33,20 +34,34 @@ def reproduce(
     model: Annotated[
         str,
         typer.Option(
-            metavar="WHICH", help="hub: the paper's own models and data; bundled: stand-ins."
+            metavar="WHICH",
+            help="hub: the paper's own models and data; bundled: stand-ins.",
+            rich_help_panel=MODEL,
         ),
     ] = "bundled",
     limit: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Explain at most N texts per model.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Explain at most N texts per model.", rich_help_panel=DATA
+        ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, metavar="S", help="Seeds, instead of the recipe's.")
+        int | None,
+        typer.Option(
+            min=1, metavar="S", help="Seeds, instead of the recipe's.", rich_help_panel=WHAT
+        ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A few texts and one seed: only to see it work.")
+        bool,
+        typer.Option(
+            "--quick", help="A few texts and one seed: only to see it work.", rich_help_panel=WHAT
+        ),
     ] = False,
     long: Annotated[
-        bool, typer.Option("--long", help="Make also the models that take hours on a CPU.")
+        bool,
+        typer.Option(
+            "--long", help="Make also the models that take hours on a CPU.", rich_help_panel=WHAT
+        ),
     ] = False,
     jobs: Jobs = None,
     device: Device = "auto",
@@ -55,15 +70,20 @@ def reproduce(
         typer.Option(
             metavar="FOLDER",
             help="Models, students and records (default: results/reproductions).",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     records: Annotated[
         Path,
-        typer.Option(metavar="FOLDER", help="Published records that may serve as well."),
+        typer.Option(
+            metavar="FOLDER", help="Published records that may serve as well.", rich_help_panel=DATA
+        ),
     ] = Path("leaderboard/records"),
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Pages (default: reproductions)."),
+        typer.Option(
+            metavar="FOLDER", help="Pages (default: reproductions).", rich_help_panel=OUTPUT
+        ),
     ] = None,
 ) -> None:
     """Reproduce a paper's tables and figures.

@@ -13,13 +13,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from faithbench.cli.help.command import ADVANCED, DATA, METRICS, MODEL, OUTPUT, read_settings
+from faithbench.cli.help.command import ADVANCED, DATA, METRICS, MODEL, OUTPUT, WHAT, read_settings
 from faithbench.cli.options import (
     Backend,
     DataFolder,
     Device,
     DryRun,
-    Explainers,
     HtmlFile,
     Jobs,
     Limit,
@@ -43,7 +42,17 @@ if TYPE_CHECKING:
 
 
 def run(
-    explainer: Explainers,
+    explainer: Annotated[
+        str,
+        typer.Option(
+            "--explainer",
+            "-e",
+            metavar="NAMES",
+            help="Explainers as name[:key=value,...], separated by commas; the others are tested "
+            "against the first.",
+            rich_help_panel=WHAT,
+        ),
+    ],
     task: TaskName,
     model: ModelName = None,
     data: DataFolder = None,
@@ -133,6 +142,7 @@ def run(
             metavar="I/N",
             help="Compute the I-th of N parts, for `faithbench merge` (default: that of a Slurm "
             "array's task, else all).",
+            rich_help_panel=ADVANCED,
         ),
     ] = None,
     dry_run: DryRun = False,
@@ -255,7 +265,7 @@ def run(
 
 def merge(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="FOLDER...", help="Folders of all shards of one run.")
+        list[Path], typer.Argument(metavar="FOLDER", help="Folders of all shards of one run.")
     ],
     data: DataFolder = None,
     jobs: Jobs = None,

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from faithbench.cli.help.command import Application
+from faithbench.cli.help.command import MODEL, OUTPUT, WHAT, Application
 from faithbench.cli.options import Commands, DataFolder, Device, Jobs, Source
 
 if TYPE_CHECKING:
@@ -34,20 +34,38 @@ def _studies() -> None:
 def sparse_attention(
     task: Annotated[
         str,
-        typer.Option("--task", "-t", metavar="TASKS", help="Tasks with commas."),
+        typer.Option(
+            "--task", "-t", metavar="TASKS", help="Tasks with commas.", rich_help_panel=WHAT
+        ),
     ] = "sst2,news20",
     seeds: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Networks of each kind (imdb: always one).")
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Networks of each kind (imdb: always one).",
+            rich_help_panel=WHAT,
+        ),
     ] = 3,
     arch: Annotated[
-        str, typer.Option(metavar="NAMES", help="bilstm, transformer, or both.")
+        str,
+        typer.Option(metavar="NAMES", help="bilstm, transformer, or both.", rich_help_panel=MODEL),
     ] = "bilstm,transformer",
     vectors: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Word vectors: minilm, glove, spacy or random."),
+        typer.Option(
+            metavar="NAME",
+            help="Word vectors: minilm, glove, spacy or random.",
+            rich_help_panel=MODEL,
+        ),
     ] = "minilm",
     quick: Annotated[
-        bool, typer.Option("--quick", help="One epoch, few texts, one seed: only to see it work.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="One epoch, few texts, one seed: only to see it work.",
+            rich_help_panel=WHAT,
+        ),
     ] = False,
     data: DataFolder = None,
     source: Source = "auto",
@@ -56,7 +74,9 @@ def sparse_attention(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Networks, records and page (default: studies/sparse-attention)."
+            metavar="FOLDER",
+            help="Networks, records and page (default: studies/sparse-attention).",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
 ) -> None:

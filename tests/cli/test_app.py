@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -139,6 +140,8 @@ def test_every_help_fits_80_columns_and_explains_each_option(
     assert said.code == 0 and max(len(line) for line in said.out.splitlines()) <= 80
     # Short texts of a group's commands are cut with dots where they are too long.
     assert "...\n" not in said.out.partition("Commands:")[2]
+    # Neither types of Python nor dots twice, as of an argument that says itself that it repeats.
+    assert not re.search(r"<(str|int|bool|list)|\.{3}\S*\.{3}", said.out)
     assert (command.help or "").strip().endswith(".")
     for parameter in command.params:
         assert parameter.help and parameter.help.endswith((".", ").")), parameter.name

@@ -15,13 +15,15 @@ from faithbench.cli.help.examples import EXAMPLES
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.files import read_toml, reason, replace_file
 
+ARGUMENTS: Final = "Arguments"
 WHAT: Final = "What to run"
 DATA: Final = "Data"
 MODEL: Final = "Model"
+TRAINING: Final = "Training"
 METRICS: Final = "Metrics"
 OUTPUT: Final = "Output"
 ADVANCED: Final = "Advanced"
-_ORDER = (WHAT, DATA, MODEL, METRICS, OUTPUT, ADVANCED, "Options")
+_ORDER = (ARGUMENTS, WHAT, DATA, MODEL, TRAINING, METRICS, OUTPUT, ADVANCED, "Options")
 _NEVER_SAVED = ("config", "save_config", "help")
 
 
@@ -37,10 +39,15 @@ class HelpfulCommand(TyperCommand):
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             line = param.get_help_record(ctx)
-            if line is not None:
-                groups.setdefault(getattr(param, "rich_help_panel", None) or "Options", [])
-                groups[getattr(param, "rich_help_panel", None) or "Options"].append(line)
-        names = sorted(groups, key=lambda name: _ORDER.index(name) if name in _ORDER else 99)
+            if line is None:
+                continue
+            term, text = line
+            name = getattr(param, "rich_help_panel", None) or "Options"
+            if param.param_type_name == "argument":
+                # Typer adds the type as Python has it, as in `RECORD <list[str]>`.
+                name, term = ARGUMENTS, term.partition(" <")[0]
+            groups.setdefault(name, []).append((term, text))
+        names = sorted(groups, key=_ORDER.index)
         # Equal widths, so that the groups of a command stand under each other.
         widest = max(len(term) for lines in groups.values() for term, _ in lines)
         for name in names:

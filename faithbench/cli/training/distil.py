@@ -10,6 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from faithbench.cli.help.command import DATA, OUTPUT, TRAINING, WHAT
 from faithbench.cli.options import (
     DataFolder,
     Device,
@@ -32,42 +33,75 @@ def distil(
             metavar="NAMES",
             help="Explainer to learn from, as name[:key=value,...], or a record of its scores; "
             "several, separated by commas, become one student.",
+            rich_help_panel=WHAT,
         ),
     ] = "deep-shap",
     form: Annotated[
         str,
-        typer.Option(metavar="FORM", help="labelling: five labels; ranking: the order of tokens."),
+        typer.Option(
+            metavar="FORM",
+            help="labelling: five labels; ranking: the order of tokens.",
+            rich_help_panel=WHAT,
+        ),
     ] = "labelling",
     target: Annotated[
         str | None,
         typer.Option(
-            metavar="WAY", help="Rank by signed weights, or absolute ones as the paper does."
+            metavar="WAY",
+            help="Rank by signed weights, or absolute ones as the paper does.",
+            rich_help_panel=WHAT,
         ),
     ] = None,
     released: Annotated[
-        bool, typer.Option("--released", help="Use the losses of the paper's released code.")
+        bool,
+        typer.Option(
+            "--released",
+            help="Use the losses of the paper's released code.",
+            rich_help_panel=TRAINING,
+        ),
     ] = False,
     recipe: Annotated[
         str,
-        typer.Option(metavar="NAME", help="How to train: default, or paper (plain SGD, slow)."),
+        typer.Option(
+            metavar="NAME",
+            help="How to train: default, or paper (plain SGD, slow).",
+            rich_help_panel=TRAINING,
+        ),
     ] = "default",
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Initialisations to train.")] = 3,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Initialisations to train.", rich_help_panel=TRAINING
+        ),
+    ] = 3,
     epochs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Train for at most N epochs.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Train for at most N epochs.", rich_help_panel=TRAINING
+        ),
     ] = None,
-    width: Annotated[int | None, typer.Option(min=4, metavar="N", help="Width of a block.")] = None,
+    width: Annotated[
+        int | None,
+        typer.Option(min=4, metavar="N", help="Width of a block.", rich_help_panel=TRAINING),
+    ] = None,
     blocks: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Number of blocks.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Number of blocks.", rich_help_panel=TRAINING),
     ] = None,
     embeddings: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="The model's own, frozen, or random ones."),
+        typer.Option(
+            metavar="KIND",
+            help="The model's own, frozen, or random ones.",
+            rich_help_panel=TRAINING,
+        ),
     ] = None,
     model: ModelName = None,
     data: DataFolder = None,
     source: Source = "auto",
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Learn from at most N texts.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Learn from at most N texts.", rich_help_panel=DATA),
     ] = None,
     device: Device = "auto",
     jobs: Jobs = None,
@@ -76,11 +110,16 @@ def distil(
         typer.Option(
             metavar="FOLDER",
             help="Folder of the student (default: students/<task>/<teacher>-<form>).",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     explanations: Annotated[
         Path,
-        typer.Option(metavar="FOLDER", help="Where the teacher's scores are kept and found."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Where the teacher's scores are kept and found.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = Path("students/explanations"),
     plugin: PluginFiles = None,
 ) -> None:

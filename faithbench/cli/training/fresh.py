@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from faithbench.cli.help.command import DATA, MODEL, OUTPUT, TRAINING, WHAT
 from faithbench.cli.options import (
     DataFolder,
     Device,
@@ -42,55 +43,90 @@ def fresh(
             "-m",
             metavar="MODEL",
             help="Support model to explain; repeat to compare several (default: the task's own).",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     ratio: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Share of the words to keep (default: the task's own)."),
+        typer.Option(
+            metavar="X",
+            help="Share of the words to keep (default: the task's own).",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     select: Annotated[
-        str, typer.Option(metavar="WAY", help="Which words to keep: topk or contiguous.")
+        str,
+        typer.Option(
+            metavar="WAY", help="Which words to keep: topk or contiguous.", rich_help_panel=WHAT
+        ),
     ] = "topk",
     form: Annotated[
         str,
-        typer.Option(metavar="FORM", help="Details as in the paper, or as in the released code."),
+        typer.Option(
+            metavar="FORM",
+            help="Details as in the paper, or as in the released code.",
+            rich_help_panel=WHAT,
+        ),
     ] = "paper",
     seeds: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Classifiers per kind of rationale.")
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Classifiers per kind of rationale.", rich_help_panel=TRAINING
+        ),
     ] = 3,
     controls: Annotated[
         str,
-        typer.Option(metavar="NAMES", help="Trained beside them: full, random, or both."),
+        typer.Option(
+            metavar="NAMES",
+            help="Trained beside them: full, random, or both.",
+            rich_help_panel=TRAINING,
+        ),
     ] = "full,random",
-    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Epochs of each training.")] = 2,
+    epochs: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Epochs of each training.", rich_help_panel=TRAINING),
+    ] = 2,
     base: Annotated[
         str | None,
         typer.Option(
-            metavar="MODEL", help="Encoder of the classifiers: a folder, or a name on the hub."
+            metavar="MODEL",
+            help="Encoder of the classifiers: a folder, or a name on the hub.",
+            rich_help_panel=TRAINING,
         ),
     ] = None,
     data: DataFolder = None,
     source: Source = "auto",
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Use at most N training rows.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Use at most N training rows.", rich_help_panel=DATA),
     ] = None,
     dev_limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Use at most N validation rows.")
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Use at most N validation rows.", rich_help_panel=DATA
+        ),
     ] = None,
     test_limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Use at most N test rows.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Use at most N test rows.", rich_help_panel=DATA),
     ] = None,
     device: Device = "auto",
     jobs: Jobs = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Folder of scores and classifiers (default: fresh/<task>)."
+            metavar="FOLDER",
+            help="Folder of scores and classifiers (default: fresh/<task>).",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     records: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Folder of the records (default: records in --out)."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder of the records (default: records in --out).",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     plugin: PluginFiles = None,
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from faithbench.cli.help.command import ADVANCED, DATA, MODEL, OUTPUT, TRAINING
 from faithbench.cli.options import DataFolder, Device, ModelName, Source, TaskName
 from faithbench.core.errors import FaithbenchError
 
@@ -21,12 +22,18 @@ def train(
     task: TaskName,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="New folder for the model (default: models/<task>)."),
+        typer.Option(
+            metavar="FOLDER",
+            help="New folder for the model (default: models/<task>).",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     base: Annotated[
         str | None,
         typer.Option(
-            metavar="MODEL", help="Encoder to start from: a folder, or a name on the hub."
+            metavar="MODEL",
+            help="Encoder to start from: a folder, or a name on the hub.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     arch: Annotated[
@@ -34,6 +41,7 @@ def train(
         typer.Option(
             metavar="NAME",
             help="Train a network from scratch instead of an encoder: cnn, bilstm or transformer.",
+            rich_help_panel=MODEL,
         ),
     ] = "",
     projection: Annotated[
@@ -42,6 +50,7 @@ def train(
             metavar="NAME",
             help="Attention of --arch bilstm or transformer: softmax (default), sparsemax, "
             "entmax15 or sparsegen:X with X below 1.",
+            rich_help_panel=MODEL,
         ),
     ] = "",
     vectors: Annotated[
@@ -49,6 +58,7 @@ def train(
         typer.Option(
             metavar="NAME",
             help="Word vectors that --arch starts from: minilm, glove, spacy or random.",
+            rich_help_panel=MODEL,
         ),
     ] = "minilm",
     width: Annotated[
@@ -56,33 +66,58 @@ def train(
         typer.Option(
             metavar="N",
             min=0,
+            show_default=False,  # 0 stands for what the help tells
             help="Width of these vectors and of a cnn (default: 100, or all of narrower vectors).",
+            rich_help_panel=MODEL,
         ),
     ] = 0,
     lora: Annotated[
-        bool, typer.Option("--lora/--full", help="Train a small adapter, or all weights.")
+        bool,
+        typer.Option(
+            "--lora/--full", help="Train a small adapter, or all weights.", rich_help_panel=MODEL
+        ),
     ] = True,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the training.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of the training.", rich_help_panel=TRAINING)
+    ] = 0,
     data: DataFolder = None,
     source: Source = "auto",
     device: Device = "auto",
     epochs: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Train for at most N epochs.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Train for at most N epochs.", rich_help_panel=TRAINING
+        ),
     ] = 4,
     patience: Annotated[
         int,
         typer.Option(
-            metavar="N", min=1, help="Stop after N epochs without a better validation score."
+            metavar="N",
+            min=1,
+            help="Stop after N epochs without a better validation score.",
+            rich_help_panel=TRAINING,
         ),
     ] = 2,
     learning_rate: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Highest learning rate (default: 1e-3; 5e-5 with --full)."),
+        typer.Option(
+            metavar="X",
+            help="Highest learning rate (default: 1e-3; 5e-5 with --full).",
+            rich_help_panel=TRAINING,
+        ),
     ] = None,
-    batch_size: Annotated[int, typer.Option(metavar="N", min=1, help="Rows per step.")] = 32,
-    rank: Annotated[int, typer.Option(metavar="N", min=1, help="Rank of the LoRA adapter.")] = 16,
+    batch_size: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Rows per step.", rich_help_panel=TRAINING)
+    ] = 32,
+    rank: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Rank of the LoRA adapter.", rich_help_panel=MODEL),
+    ] = 16,
     dropout: Annotated[
-        float, typer.Option(metavar="X", min=0, max=1, help="Dropout of the adapter.")
+        float,
+        typer.Option(
+            metavar="X", min=0, max=1, help="Dropout of the adapter.", rich_help_panel=MODEL
+        ),
     ] = 0.1,
     encoder_dropout: Annotated[
         float | None,
@@ -92,31 +127,50 @@ def train(
             max=1,
             help="Dropout of the network (default: 0.1; 0.5 of a cnn, 0.3 of other --arch); "
             "0 is faster.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option(metavar="N", min=8, help="Cut training and validation texts at N tokens."),
+        typer.Option(
+            metavar="N",
+            min=8,
+            help="Cut training and validation texts at N tokens.",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     excerpts: Annotated[
         str,
         typer.Option(
             metavar="N,...",
             help="Also train on rationale excerpts with N sentences of context (e.g. 0,2).",
+            rich_help_panel=DATA,
         ),
     ] = "",
     excerpts_alone: Annotated[
-        bool, typer.Option("--excerpts-alone", help="Train on excerpts only, not on documents.")
+        bool,
+        typer.Option(
+            "--excerpts-alone",
+            help="Train on excerpts only, not on documents.",
+            rich_help_panel=DATA,
+        ),
     ] = False,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Use at most N training rows.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Use at most N training rows.", rich_help_panel=DATA),
     ] = None,
     dev_limit: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Use at most N validation rows for model selection."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Use at most N validation rows for model selection.",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     test_limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Use at most N test rows.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Use at most N test rows.", rich_help_panel=DATA),
     ] = None,
     metric: Annotated[
         str | None,
@@ -124,6 +178,7 @@ def train(
             metavar="NAME",
             help="Validation metric for early stopping (default: the task's usual one), or "
             "metric@explainer, such as flip_fraction@attention.",
+            rich_help_panel=TRAINING,
         ),
     ] = None,
     objective: Annotated[
@@ -131,6 +186,7 @@ def train(
         typer.Option(
             metavar="NAME[:key=value]",
             help="Loss to minimise, or to add to cross-entropy; repeat to add several.",
+            rich_help_panel=TRAINING,
         ),
     ] = None,
     grid: Annotated[
@@ -139,11 +195,16 @@ def train(
             metavar="KEY=V,V,...",
             help="Train once per value of an objective's setting (e.g. weight=0.01,0.1,1) and "
             "choose on validation rows.",
+            rich_help_panel=TRAINING,
         ),
     ] = None,
     grid_metric: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Metric that chooses from the grid (default: --metric)."),
+        typer.Option(
+            metavar="NAME",
+            help="Metric that chooses from the grid (default: --metric).",
+            rich_help_panel=TRAINING,
+        ),
     ] = None,
 ) -> None:
     """Train a model for a task.
@@ -257,27 +318,48 @@ def heads(
     data: DataFolder = None,
     source: Source = "auto",
     sentences: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Parse at most N training sentences.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Parse at most N training sentences.", rich_help_panel=DATA
+        ),
     ] = 1000,
     examples: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Calibrate on at most N validation examples.")
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Calibrate on at most N validation examples.",
+            rich_help_panel=DATA,
+        ),
     ] = 200,
     max_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=8, help="Cut texts at N tokens.")
+        int | None,
+        typer.Option(metavar="N", min=8, help="Cut texts at N tokens.", rich_help_panel=DATA),
     ] = None,
     coarse: Annotated[
-        bool, typer.Option("--coarse", help="Try only every second threshold, for long texts.")
+        bool,
+        typer.Option(
+            "--coarse",
+            help="Try only every second threshold, for long texts.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = False,
     keep_statistics: Annotated[
         bool,
         typer.Option(
-            "--keep-statistics", help="Only calibrate the heads of the present file; no parser."
+            "--keep-statistics",
+            help="Only calibrate the heads of the present file; no parser.",
+            rich_help_panel=ADVANCED,
         ),
     ] = False,
     device: Device = "auto",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File to write (default: where lrp-mask looks for it)."),
+        typer.Option(
+            metavar="FILE",
+            help="File to write (default: where lrp-mask looks for it).",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
 ) -> None:
     """Find the attention heads that lrp-mask follows.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -19,14 +20,18 @@ def help_of(*words: str) -> str:
     return CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).output
 
 
-def test_options_of_a_run_stand_in_groups() -> None:
-    text = help_of("run")
-    heads = [line for line in text.splitlines() if line.endswith(":") and line[0] != " "]
-    assert heads == [
-        "What to run:", "Data:", "Model:", "Metrics:", "Output:", "Advanced:", "Options:",
-        "Examples:",
-    ]  # fmt: skip
-    assert max(map(len, text.splitlines())) <= 80
+@pytest.mark.parametrize(
+    ("command", "groups"),
+    [
+        ("run", "What to run, Data, Model, Metrics, Output, Advanced"),
+        ("train", "What to run, Data, Model, Training, Output"),
+        ("cite", "Arguments, What to run"),
+        ("leaderboard build", "Data, Output"),
+    ],
+)
+def test_options_stand_in_groups(command: str, groups: str) -> None:
+    heads = re.findall(r"^(\w.*):$", help_of(*command.split()), flags=re.M)
+    assert heads == [*groups.split(", "), "Options", "Examples"]
 
 
 def test_debug_may_follow_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
