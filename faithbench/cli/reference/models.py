@@ -8,6 +8,9 @@ from typing import Any
 
 from faithbench.cli.reference.card import Card
 from faithbench.core.files import read_object
+from faithbench.data.hub import hub_reachable
+from faithbench.data.hub_faults import telling_faults
+from faithbench.data.tasks import load_task, task_names
 
 
 def bundled_models() -> tuple[str, ...]:
@@ -24,10 +27,12 @@ def model_card(name: str) -> Card:
 
     located = locate(name, option="show model")
     folder = located.adapter or located.folder
-    path = None if folder is None else folder / "card.json"
-    if path is None or not path.is_file():
-        where = "a model of the Hugging Face hub" if folder is None else "a folder without a card"
-        return Card(name, where, facts=tuple(_place(located.base, folder)))
+    if folder is None:
+        return Card(name, "a model of the Hugging Face hub", facts=tuple(_published(name)))
+    path = folder / "card.json"
+    if not path.is_file():
+        place = (("weights", located.base), ("card", "none: `faithbench train` writes one"))
+        return Card(name, "a folder without a card", facts=place)
     card = read_object(path)
     facts = (*_trained(card), *_extras(path.parent, name))
     return Card(
@@ -38,10 +43,34 @@ def model_card(name: str) -> Card:
     )
 
 
-def _place(base: str, folder: Path | None) -> Iterator[tuple[str, str]]:
-    yield "weights", base
-    if folder is not None:
-        yield "card", "none: `faithbench train` writes one"
+def _published(name: str) -> Iterator[tuple[str, str]]:
+    """Yield which tasks name a model of the hub, how its weights are stored, and what may stand in.
+
+    The revision is the one that the tasks name.
+    """
+    with_models = [task for task in map(load_task, task_names()) if "hub" in task.models]
+    tasks = [task for task in with_models if task.models["hub"].name == name]
+    if tasks:
+        yield "model of", f"{', '.join(task.name for task in tasks)}, for the hub's data"
+    revision = tasks[0].models["hub"].revision if tasks else None
+    yield "revision", revision or "main, which may change"
+    yield "weights", _stored_as(name, revision)
+    others = {model.name for task in tasks for model in task.models.values()} - {name}
+    if others:
+        yield "or take", f"{', '.join(sorted(others))}, which has safetensors"
+
+
+def _stored_as(name: str, revision: str | None) -> str:
+    """Ask the hub whether a model has safetensors, or only a pickle."""
+    from huggingface_hub import list_repo_files
+
+    if not hub_reachable():
+        return "not known: the hub does not answer"
+    with telling_faults(f"model {name!r}", revision, "choose another"):
+        files = list_repo_files(name, revision=revision)
+    if not {"model.safetensors", "model.safetensors.index.json"}.isdisjoint(files):
+        return "safetensors"
+    return "no safetensors: its pickle is read as tensors alone, and no code in it runs"
 
 
 def _trained(card: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ import pytest
 
 from faithbench.cli.reference.models import bundled_models, model_card
 from faithbench.core.errors import FaithbenchError
+from tests.support.hub import Repository, serve_hub
 
 
 @pytest.mark.parametrize("name", bundled_models())
@@ -36,3 +37,23 @@ def test_a_folder_without_a_card_and_no_model(tmp_path: Path) -> None:
     assert card.summary == "a folder without a card"
     with pytest.raises(FaithbenchError, match="no bundled model 'bundled:none'; there are: bundl"):
         model_card("bundled:none")
+
+
+def test_a_model_of_the_hub_says_how_its_weights_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "textattack/bert-base-uncased-SST-2"
+    pinned = "95f0f6f859b35c8ff0863ae3cd4e2dbc702c0ae2"
+    with serve_hub(tmp_path, monkeypatch) as hub:
+        hub.repositories[f"models/{name}"] = Repository({"pytorch_model.bin": b""}, pinned)
+        hub.repositories["models/owner/safe"] = Repository({"model.safetensors": b""})
+        old, safe = model_card(name), model_card("owner/safe")
+        with pytest.raises(FaithbenchError, match=r"'owner/none' at main from the hub \(it is"):
+            model_card("owner/none")
+    assert old.facts == (
+        ("model of", "sst2, for the hub's data"),
+        ("revision", pinned),
+        ("weights", "no safetensors: its pickle is read as tensors alone, and no code in it runs"),
+        ("or take", "bundled:sst2, which has safetensors"),
+    )
+    assert safe.facts == (("revision", "main, which may change"), ("weights", "safetensors"))
