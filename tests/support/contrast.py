@@ -64,6 +64,16 @@ def weak_texts(driver: Any) -> tuple[int, list[str]]:
 
 
 def prefer(driver: Any, scheme: str) -> None:
-    """Make the browser say that its user prefers light or dark pages."""
+    """Make the open page say that its user prefers light or dark pages."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
     feature = {"name": "prefers-color-scheme", "value": scheme}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    asked = f"return matchMedia('(prefers-color-scheme: {scheme})').matches"
+
+    def told(_: Any) -> bool:
+        # Said again each time: a page that was just opened may change the process that draws it,
+        # and the new one was not told.
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        return bool(driver.execute_script(asked))
+
+    WebDriverWait(driver, 30).until(told)

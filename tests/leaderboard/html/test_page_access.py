@@ -114,9 +114,7 @@ def test_what_changes_is_announced(small: Reader) -> None:
 @pytest.fixture
 def preferring(full: Reader) -> Iterator[Reader]:
     full.open("ranking")
-    full.driver.execute_script(
-        "localStorage.clear()"
-    )  # a choice made before goes over a preference
+    full.driver.execute_script("localStorage.clear()")  # a choice made there has the last word
     yield full
     prefer(full.driver, "light")
 
@@ -124,20 +122,21 @@ def preferring(full: Reader) -> Iterator[Reader]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_has_contrast(preferring: Reader, scheme: str) -> None:
     reader = preferring
+    other = {"light": "Dark", "dark": "Light"}[scheme]
     weak_by_section = {}
     for section in SECTIONS:
-        prefer(reader.driver, scheme)
         reader.open(section, "agnews" if section != "results" else "sst2")
-        prefer(reader.driver, scheme)  # a page may be drawn by a process that was not told
-        reader.wait(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
+        prefer(reader.driver, scheme)
+        reader.wait(f"document.getElementById('theme').textContent === '{other}'")  # drawn anew
         if section == "results":
             reader.toggle_families(1, 2, 3)
         if section == "examples":
             reader.choose("#reference", "difference to random")
+        paper = reader.driver.execute_script(
+            "return getComputedStyle(document.body).backgroundColor"
+        )
+        assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}[scheme]
         count, weak = weak_texts(reader.driver)
         assert count > 15
         weak_by_section[section] = weak
     assert weak_by_section == {section: [] for section in SECTIONS}
-    paper = reader.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}[scheme]
-    assert reader.one("#theme").text == {"light": "Dark", "dark": "Light"}[scheme]
