@@ -85,7 +85,7 @@ def adapted(text: str, page: str) -> str:
             return label
         if label == link and link.endswith(".md"):
             label = title(source)  # names of files say little to who reads the site
-        anchor = link.partition("#")[1] + link.partition("#")[2]
+        anchor = "".join(link.partition("#")[1:])
         away = posixpath.relpath(target, posixpath.dirname(page) or ".")
         return f"{image}[{label}]({away}{anchor})"
 
@@ -96,10 +96,7 @@ def adapted(text: str, page: str) -> str:
             blocks[number] = _FENCE.sub(r"\1\2", block, count=1)
         else:
             # GitHub lets a list follow a line of text.
-            spaced = re.sub(
-                r"^(?![-*|\s]|\d+\. )(.+)\n(?=(?:- |1\. ))", r"\1\n\n", block, flags=re.M
-            )
-            blocks[number] = _LINK.sub(replace, spaced)
+            blocks[number] = _LINK.sub(replace, _BEFORE_LIST.sub(r"\1\n\n", block))
     return "".join(blocks)
 
 
@@ -138,9 +135,9 @@ def reference() -> dict[str, str]:
 def on_config(config: Any) -> Any:
     """Put the generated pages into the navigation, each kind below its index."""
     (section,) = (entry["Reference"] for entry in config.nav if "Reference" in entry)
-    for kind, title in KINDS.items():
+    for kind, heading in KINDS.items():
         paths = [path for path in reference() if path.startswith(f"{REFERENCE}/{kind}/")]
-        section.append({title: paths})
+        section.append({heading: paths})
     return config
 
 
@@ -164,13 +161,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
     """Refuse a page that would load anything from the network when it is viewed."""
-    loaded = re.findall(
-        r"<(?:script|img|iframe|source)[^>]+src=[\"']?(?:https?:)?//[^\s>]+", output
-    )
-    loaded += re.findall(
-        r"<link[^>]+rel=[\"']?stylesheet[^>]+href=[\"']?(?:https?:)?//[^>]+", output
-    )
-    if loaded:
+    if loaded := _LOADED.search(output):
         from mkdocs.exceptions import PluginError
 
         raise PluginError(f"{page.file.src_uri} loads {loaded[0]} from the network")
