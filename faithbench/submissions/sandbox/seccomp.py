@@ -24,11 +24,11 @@ _NONE = -1  # a call that an architecture does not have
 _ALLOWED = {
     "futex": (202, 98), "read": (0, 63), "write": (1, 64), "close": (3, 57), "mmap": (9, 222),
     "munmap": (11, 215), "mprotect": (10, 226), "mremap": (25, 216), "madvise": (28, 233),
-    "brk": (12, 214), "lseek": (8, 62), "openat": (257, 56), "newfstatat": (262, 79),
+    "brk": (12, 214), "lseek": (8, 62), "newfstatat": (262, 79),
     "fstat": (5, 80), "sched_yield": (24, 124),
     # Files by name and by descriptor: Landlock decides which. There is no truncate by name, no
     # link, no node, no mode, owner, attribute or date: Landlock does not check all of these.
-    "open": (2, _NONE), "stat": (4, _NONE), "lstat": (6, _NONE), "statx": (332, 291),
+    "stat": (4, _NONE), "lstat": (6, _NONE), "statx": (332, 291),
     "access": (21, _NONE), "faccessat": (269, 48), "faccessat2": (439, 439),
     "readlink": (89, _NONE), "readlinkat": (267, 78), "getdents64": (217, 61),
     "getcwd": (79, 17), "chdir": (80, 49), "fchdir": (81, 50), "statfs": (137, 43),
@@ -79,8 +79,9 @@ _OF_VALUES = {
 }  # fmt: skip
 _CLONE, _CLONE3, _PRLIMIT = (56, 220), (435, 435), (302, 261)
 _KILL, _TGKILL = (62, 129), (234, 131)
-# With the position of the mode.
+# With the position of the mode, and of the flags.
 _MKDIR, _MKDIRAT = ((83, _NONE), 1), ((258, 34), 2)
+_OPEN, _OPENAT = ((2, _NONE), 1), ((257, 56), 2)
 
 # Opcodes of the filter's machine (linux/bpf_common.h): load 32 bits at an offset into the
 # accumulator; compare it with a constant (equal, at least, has a bit); return.
@@ -101,6 +102,8 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _X32 = 0x40000000
 # The flag by which clone makes a thread, not a process; and those that make new namespaces.
 _CLONE_THREAD, _CLONE_NAMESPACES = 0x00010000, 0x7E020000
+# Flags of open: to write, to read and write, to empty the file.
+_O_WRONLY, _O_RDWR, _O_TRUNC = 0o1, 0o2, 0o1000
 
 _SET_NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2  # constants of prctl(2)
 
@@ -163,6 +166,14 @@ def _program(audit: int, column: int, own_pid: int) -> list[Instruction]:
             _PERMIT, _REFUSE,
         ]  # fmt: skip
         program += _on_call(numbers[column], owners_all)
+    # Before version 3 Landlock lets a file be emptied that is opened to read, or to neither read
+    # nor write, which is what both flags together mean. So one of them must be there, alone.
+    for numbers, position in (_OPEN, _OPENAT):
+        emptied_by_writers = [
+            _argument(position), (_HAS, 0, 3, _O_TRUNC), (_HAS, 0, 1, _O_WRONLY),
+            (_HAS, 2, 1, _O_RDWR), (_HAS, 0, 1, _O_RDWR), _PERMIT, _REFUSE,
+        ]  # fmt: skip
+        program += _on_call(numbers[column], emptied_by_writers)
     return [*program, _REFUSE]
 
 

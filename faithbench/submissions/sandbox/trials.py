@@ -85,6 +85,7 @@ def _tries(writable: Path, hidden: Sequence[Path]) -> dict[Promise, Sequence[Att
         Promise.WRITES: (
             partial(_write, writable.parent),
             partial(os.truncate, "/nowhere", 0),
+            partial(os.open, "/nowhere", os.O_RDONLY | os.O_TRUNC),
             partial(os.chmod, "/nowhere", 0o600),
             partial(os.chown, "/nowhere", -1, -1),
             partial(os.utime, "/nowhere"),

@@ -107,6 +107,20 @@ def test_a_folder_must_be_open_to_its_owner(
         assert verdict(machine, number, *before, mode) == REFUSED
 
 
+@pytest.mark.parametrize(
+    ("machine", "number", "position"), [(X86, 2, 1), (X86, 257, 2), (ARM, 56, 2)]
+)
+def test_a_file_is_emptied_by_who_may_write_it(
+    machine: tuple[int, int], number: int, position: int
+) -> None:
+    before, create, empty = [0] * position, 0o100, 0o1000
+    read, write, both, neither = range(4)
+    for flags in (read, write, both, neither, write | create, write | empty, both | empty | create):
+        assert verdict(machine, number, *before, flags) == ALLOWED
+    for flags in (read | empty, neither | empty, read | empty | create):
+        assert verdict(machine, number, *before, flags) == REFUSED
+
+
 @pytest.mark.parametrize("machine", [X86, ARM])
 def test_threads_may_start_and_processes_may_not(machine: tuple[int, int]) -> None:
     clone, thread = seccomp._CLONE[machine[1]], 0x00010000
