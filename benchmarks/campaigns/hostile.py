@@ -141,8 +141,8 @@ def _checked(honest: Path, work: Path, cases: list[Hostile]) -> tuple[str, str]:
     try:
         for _, change in cases:
             change(folder)
-    except (OSError, ValueError, KeyError, IndexError, StopIteration):
-        pass  # the first change took away what the second is for
+    except (OSError, ValueError, KeyError, IndexError, StopIteration, RecursionError):
+        pass  # the first change took away, or nested too deeply, what the second is for
     before = contents(parent)
     try:
         faults = check_submission(folder, Checks(None, work / "cache")).faults
