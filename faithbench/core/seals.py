@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from faithbench.core.files import parse_json
+
 _LENGTH: Final = 16
 """Hexadecimal digits of the checksum: 64 bits, far more than accidents can match."""
 _KEY: Final = "sha256"
@@ -62,6 +64,14 @@ def unseal_json(content: Mapping[str, Any], data: bytes, *, sealed: bool) -> dic
     if (_KEY in content) != sealed or (sealed and not matches):
         raise ValueError(f"its content does not match its {_KEY}")
     return {key: value for key, value in content.items() if key != _KEY}
+
+
+def parse_sealed(data: bytes) -> dict[str, Any]:
+    """Return the object of a file that `seal_json` made; raise ValueError if it is damaged."""
+    content = parse_json(data.decode())
+    if not isinstance(content, dict):
+        raise ValueError("it holds no JSON object")
+    return unseal_json(content, data, sealed=True)
 
 
 def _sha256_without_line(data: bytes) -> tuple[str, bytes]:

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from faithbench.core.seals import seal, seal_json, unseal, unseal_json
+from faithbench.core.seals import parse_sealed, seal, seal_json, unseal, unseal_json
 
 LINES = [b'{"id":"e1","values":[0.25]}\n', b'{"id":"e2"}\n']
 DATA = b"".join(map(seal, LINES))
@@ -64,6 +64,8 @@ def test_no_flipped_bit_of_an_object_is_believed() -> None:
     for place in range(8 * len(whole)):
         flipped = bytearray(whole)
         flipped[place // 8] ^= 1 << place % 8
+        with pytest.raises(ValueError):
+            parse_sealed(bytes(flipped))
         try:
             content = json.loads(flipped.decode())
         except ValueError:
@@ -72,6 +74,13 @@ def test_no_flipped_bit_of_an_object_is_believed() -> None:
         with pytest.raises(ValueError, match="its content does not match its sha256"):
             unseal_json(content, bytes(flipped), sealed=True)
     assert parsed > 200, "most flips of a digit or a letter leave valid JSON"
+
+
+def test_a_file_that_was_sealed_is_parsed() -> None:
+    assert parse_sealed(seal_json(CONTENT).encode()) == CONTENT
+    for data, said in ((b"[1]", "it holds no JSON object"), (b'{"a": 1}', "does not match its")):
+        with pytest.raises(ValueError, match=said):
+            parse_sealed(data)
 
 
 def test_an_object_has_a_sha256_where_its_schema_says_so() -> None:

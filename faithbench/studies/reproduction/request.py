@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from faithbench.core.files import replace_file
+from faithbench.core.files import read_object, replace_file
 from faithbench.studies.reproduction.recipe import ModelSpec, PaperRecipe, Training
 
 ModelSource = Literal["bundled", "hub"]
@@ -87,7 +87,7 @@ class Clock:
     def __post_init__(self) -> None:
         """Read the times of earlier calls."""
         if self.path.is_file():
-            self.seconds = json.loads(self.path.read_text())
+            self.seconds = read_object(self.path, "remove it")
 
     @contextmanager
     def piece(self, name: str) -> Iterator[None]:

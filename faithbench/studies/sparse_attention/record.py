@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import parse_json, reason, replace_file
 from faithbench.core.schema import Count, Facts, describe_error
+from faithbench.core.seals import seal_json, unseal_json
 from faithbench.records.schema import EnvironmentFacts, SourceFacts
 
-SCHEMA: Final = 1
-"""Raised when the form of the file changes."""
+SCHEMA: Final = 2
+"""Raised when the form of the file changes; from 2 on, it has the sha256 of its content."""
 
 VERSION: Final = 1
 """Raised when a measure changes: records of another version are measured again."""
@@ -68,7 +69,7 @@ class StudyTiming(Facts):
 class StudyRecord(Facts):
     """All measures of one network; `values` has one entry per text for each name."""
 
-    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    schema_: Literal[1, 2] = Field(default=SCHEMA, alias="schema")
     study: Literal["sparse-attention"] = "sparse-attention"
     version: int = VERSION
     task: StudyTask
@@ -97,30 +98,32 @@ def write_record(record: StudyRecord, folder: Path) -> Path:
     """Write a record under the name of its network; equal records give equal bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{record.network.name}.json"
-    data = record.model_dump(by_alias=True)
-    replace_file(path, (json.dumps(data, sort_keys=True, allow_nan=False) + "\n").encode())
+    replace_file(path, seal_json(record.model_dump(by_alias=True)).encode())
     return path
 
 
 def read_record(path: Path) -> StudyRecord | None:
     """Read a record; None if there is no such file."""
     try:
-        data = parse_json(path.read_bytes().decode())
+        data = _unsealed(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise FaithbenchError(
             f"cannot read study record {path}: {reason(error)}; remove it to measure again"
         ) from error
-    schema = data.get("schema") if isinstance(data, dict) else None
-    if schema != SCHEMA:
-        raise FaithbenchError(
-            f"study record {path} has schema {schema!r}, this faithbench reads {SCHEMA}; "
-            "remove it to measure again"
-        )
     try:
         return StudyRecord.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
         raise FaithbenchError(
             f"study record {path}: {describe_error(error)}; remove it to measure again"
         ) from error
+
+
+def _unsealed(data: bytes) -> dict[str, Any]:
+    """Return the object of a record's file; raise ValueError if it is damaged, or too new."""
+    content = parse_json(data.decode())
+    schema = content.get("schema") if isinstance(content, dict) else None
+    if not isinstance(content, dict) or schema not in (1, SCHEMA):
+        raise ValueError(f"it has schema {schema!r}, this faithbench reads 1 to {SCHEMA}")
+    return unseal_json(content, data, sealed=schema != 1)

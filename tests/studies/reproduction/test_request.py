@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from faithbench.core.errors import FaithbenchError
 from faithbench.studies.reproduction import request as module
 from faithbench.studies.reproduction.recipe import ModelSpec, Training
 from faithbench.studies.reproduction.request import QUICK_LESSONS, QUICK_TEXTS, Clock
@@ -93,3 +94,10 @@ def test_a_piece_that_fails_has_no_time(tmp_path: Path, cpu: dict[str, float]) -
         cpu["seconds"] += 7.0
         raise KeyboardInterrupt
     assert clock.seconds == {} and not (tmp_path / "times.json").exists()
+
+
+def test_a_damaged_file_of_times_is_told_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "times.json"
+    path.write_text('{"train": ')
+    with pytest.raises(FaithbenchError, match=r"times.json is not JSON \(.*\); remove it$"):
+        Clock(path)

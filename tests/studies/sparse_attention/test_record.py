@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.seals import parse_sealed, seal_json
 from faithbench.records.provenance import environment
 from faithbench.records.schema import SourceFacts
 from faithbench.studies.sparse_attention.record import (
@@ -58,7 +59,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     first = path.read_bytes()
     assert write_record(record, tmp_path / "records").read_bytes() == first
     data = json.loads(first)
-    assert list(data) == sorted(data) and (data["schema"], data["version"]) == (1, 1)
+    assert list(data) == sorted(data) and (data["schema"], data["version"]) == (2, 1)
     assert data["values"]["tau_gradient_x"] == [0.25, None], "a missing value is null"
 
 
@@ -77,7 +78,7 @@ def test_every_text_has_its_values() -> None:
     ("change", "said"),
     [
         (lambda data: data | {"more": 1}, "unknown key 'more'"),
-        (lambda data: data | {"schema": 2}, "has schema 2, this faithbench reads 1"),
+        (lambda data: data | {"schema": 3}, "has schema 3, this faithbench reads 1 to 2"),
         (lambda data: data | {"study": "other"}, "key 'study': Input should be 'sparse-attention'"),
         (lambda data: {k: v for k, v in data.items() if k != "values"}, "key 'values': Field req"),
         (lambda data: data | {"texts": ["a"]}, "length has 2 values for 1 texts"),
@@ -90,19 +91,31 @@ def test_every_text_has_its_values() -> None:
             lambda data: data | {"network": data["network"] | {"seed": -1}},
             "key 'network.seed': Input should be greater than or equal to 0",
         ),
-        (lambda data: [data], "has schema None, this faithbench reads 1"),
     ],
 )
 def test_a_file_of_another_form_is_refused(
     change: Callable[[Any], Any], said: str, tmp_path: Path
 ) -> None:
     path = write_record(made(), tmp_path)
-    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    path.write_text(seal_json(change(parse_sealed(path.read_bytes()))))
     assert said in complaint(path)
 
 
+def test_a_number_that_was_changed_is_refused(tmp_path: Path) -> None:
+    path = write_record(made(), tmp_path)
+    path.write_text(path.read_text().replace("0.25", "0.35"))
+    assert "its content does not match its sha256" in complaint(path)
+
+
+def test_a_record_from_before_there_was_a_sha256_is_read(tmp_path: Path) -> None:
+    path = write_record(made(), tmp_path)
+    path.write_text(json.dumps(parse_sealed(path.read_bytes()) | {"schema": 1}))
+    assert read_record(path) == made(schema=1)
+
+
 @pytest.mark.parametrize(
-    "content", [b"", b'{"schema": 1', b'{"schema": 1, "schema": 1}', b'{"schema": NaN}', b"\xff"]
+    "content",
+    [b"", b"[1]", b'{"schema": 1', b'{"schema": 1, "schema": 1}', b'{"schema": NaN}', b"\xff"],
 )
 def test_a_file_that_is_no_json_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "cut.json"

@@ -5,16 +5,17 @@ One JSON file per network and texts, closed to unknown keys, found again by the 
 
 from __future__ import annotations
 
-import json
+import hashlib
 from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import digest_of, parse_json, reason, replace_file, slug
+from faithbench.core.files import digest_of, reason, replace_file, slug
 from faithbench.core.rounding import significant
 from faithbench.core.schema import Count, Facts, describe_error
+from faithbench.core.seals import parse_sealed, seal_json
 from faithbench.data.dataset import Dataset
 from faithbench.data.kinds.classification import class_scores
 from faithbench.metrics.plausibility import tpr_drop
@@ -29,8 +30,8 @@ from faithbench.training.level_saliency import (
 )
 
 SCHEMA: Final = 1
-VERSION: Final = 2
-"""Raised when a figure is measured in another way: older files are made again."""
+VERSION: Final = 3
+"""Raised when a figure is measured or kept in another way: older files are made again."""
 
 
 class NetworkFigures(Facts):
@@ -73,10 +74,10 @@ def figures_of(
     if not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
         made = _measure(model, data, saliency)
-        text = json.dumps(made.model_dump(by_alias=True), sort_keys=True, allow_nan=False)
-        replace_file(path, f"{text}\n".encode())
+        replace_file(path, seal_json(made.model_dump(by_alias=True)).encode())
     content = path.read_bytes()
-    return _read(path, content), RecordRef(f"{folder.name}/{path.name}", _sha256(content))
+    sha256 = hashlib.sha256(content).hexdigest()
+    return _read(path, content), RecordRef(f"{folder.name}/{path.name}", sha256)
 
 
 def _measure(model: Model, data: Dataset, saliency: bool) -> NetworkFigures:
@@ -134,15 +135,9 @@ def _saliency(
 
 def _read(path: Path, content: bytes) -> NetworkFigures:
     try:
-        return NetworkFigures.model_validate(parse_json(content.decode()))
+        return NetworkFigures.model_validate(parse_sealed(content))
     except ValidationError as error:
         why = describe_error(error)
     except ValueError as error:
         why = reason(error)
     raise FaithbenchError(f"figures {path}: {why}; remove the file to measure again")
-
-
-def _sha256(content: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(content).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from faithbench.core.files import digest_of, replace_file, slug
+from faithbench.core.schema import Facts
+from faithbench.core.seals import parse_sealed, seal_json
 from faithbench.explainers.students.card import student_name
 from faithbench.models.encoding import encode
 from faithbench.models.session import Session
@@ -29,6 +30,13 @@ from faithbench.training.distil.recipe import DistilRecipe
 
 Readings = dict[str, list[dict[str, float | None]]]
 """By name, for each initialisation, a value per text."""
+
+
+class PairReadings(Facts):
+    """What was read of a student and its teacher; `rows` are the digests of the records' rows."""
+
+    rows: dict[str, str]
+    tables: Readings
 
 
 @dataclass
@@ -128,15 +136,14 @@ class Students:
             / f"{slug(network.key)}-{folder.name}-{form}.json"
         )
         digests = {name: one.record.rows.sha256 for name, one in stored.items()}
-        known = json.loads(path.read_text()) if path.is_file() else None
+        known = _kept(path)
         with self.networks.clock.piece(f"pair {path.stem}"):
-            if known is None or known["rows"] != digests:
+            if known is None or known.rows != digests:
                 tables = self._read_pair(network, folder, form, stored)
-                known = {"rows": digests, "tables": tables}
+                known = PairReadings(rows=digests, tables=tables)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                replace_file(path, (json.dumps(known, sort_keys=True) + "\n").encode())
-        ref = RecordRef(f"pairs/{path.name}", digest_of(known))
-        return known["tables"], ref
+                replace_file(path, seal_json(known.model_dump()).encode())
+        return known.tables, RecordRef(f"pairs/{path.name}", digest_of(known.model_dump()))
 
     def _read_pair(
         self, network: Network, folder: Path, form: str, stored: Mapping[str, StoredRecord]
@@ -166,3 +173,11 @@ class Students:
                     tables.setdefault(name, []).append(dict(zip(ids, column, strict=True)))
                 session.clear()
         return tables
+
+
+def _kept(path: Path) -> PairReadings | None:
+    """Return what an earlier call kept; None if there is nothing, or if it is damaged."""
+    try:
+        return PairReadings.model_validate(parse_sealed(path.read_bytes()))
+    except (FileNotFoundError, ValueError):  # of pydantic too
+        return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.seals import parse_sealed, seal_json
 from faithbench.core.types import Example
 from faithbench.models.evaluation import outcomes
 from faithbench.studies.reproduction.measures import figures as module
@@ -115,14 +115,24 @@ def test_predictions_are_those_of_the_network(
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{", "Expecting property name"), ('{"more": 1}', "unknown key 'more'"), ("[]", "Input sho")],
+    [
+        ("{", "Expecting property name"),
+        ("more", "unknown key 'more'"),
+        ("[]", "it holds no JSON object"),
+        ("flip", "its content does not match its sha256"),
+    ],
 )
 def test_a_broken_file_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     model = tiny_model("cnn")
     figures_of(model, DATA, tmp_path, saliency=False)
     (path,) = tmp_path.iterdir()
-    facts = json.loads(path.read_text())
-    path.write_text(json.dumps(facts | {"more": 1}) if "more" in text else text)
+    whole = path.read_text()
+    changed = {
+        "more": seal_json(parse_sealed(whole.encode()) | {"more": 1}),
+        "flip": whole.replace('"accuracy": 0.6', '"accuracy": 0.7'),
+    }
+    assert whole not in changed.values()
+    path.write_text(changed.get(text, text))
     with pytest.raises(FaithbenchError) as caught:
         figures_of(model, DATA, tmp_path, saliency=False)
     message = str(caught.value)

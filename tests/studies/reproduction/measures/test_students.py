@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from faithbench.core.seals import parse_sealed, seal_json
 from faithbench.core.types import quiet
 from faithbench.models.encoding import encode
 from faithbench.models.session import Session
@@ -217,17 +217,24 @@ def test_a_pair_is_read_once(
     reader = reader_of(tmp_path, folder)
     first = value_of(reader.students, pair("both"))
     (path,) = (tmp_path / "results" / "pairs").iterdir()
-    known = json.loads(path.read_text())
+    whole = path.read_bytes()
+    known = parse_sealed(whole)
     assert set(known["rows"]) == {"student", "teacher", "random"}
     (ref,) = first.records
     assert ref.path == f"pairs/{path.name}" and len(ref.sha256) == 64
     monkeypatch.setattr(Students, "_read_pair", refuse)
     again = reader_of(tmp_path, folder)
     assert value_of(again.students, pair("both")) == first
-    # Other rows are read again.
-    path.write_text(json.dumps(known | {"rows": {}}))
-    with pytest.raises(AssertionError, match="done already"):
-        reader_of(tmp_path, folder).students.value(pair("both"))
+    # Those of other rows are read again, and so are those of a file that is damaged.
+    for data in (
+        seal_json(known | {"rows": {}}).encode(),
+        whole.replace(b"1.0", b"0.0", 1),
+        whole[:-5],
+    ):
+        assert data != whole
+        path.write_bytes(data)
+        with pytest.raises(AssertionError, match="done already"):
+            reader_of(tmp_path, folder).students.value(pair("both"))
 
 
 def test_a_pair_that_is_there_has_the_time_that_it_took(
