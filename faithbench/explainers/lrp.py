@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -176,8 +176,6 @@ def _relevance(model: Model, batch: Batch, rule: HeadRule | None, precision: str
         raise FaithbenchError(f"precision {precision!r} is not one of {', '.join(_PRECISIONS)}")
     dtype, products = _PRECISIONS[precision]
     network = model.eager(dtype)
-    if rule is not None:
-        rule = replace(rule, groups=rule.groups.to(network.device))
     low = None if products == dtype else Products(products, model.magnitudes)
     return run_relevance(network, moved(batch, network.device), rule, low)
 

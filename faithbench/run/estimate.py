@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from faithbench.core.parallel import default_processes
 from faithbench.metrics.cost import wants_timing
-from faithbench.run.backends import WORTH_FORKING, Backend
+from faithbench.run.backends import Backend
 
 if TYPE_CHECKING:
     from faithbench.core.types import Encoding
@@ -62,7 +62,7 @@ def expected(
     """
     work = sum(chunk.work for chunk in chunks)
     asked = getattr(backend, "jobs", 1) or default_processes()  # 0 stands for all
-    workers = min(asked, len(chunks)) if work >= WORTH_FORKING else 1
+    workers = min(asked, len(chunks)) if work >= getattr(backend, "least_work", 0.0) else 1
     return (work / workers + alone) / rate, workers
 
 

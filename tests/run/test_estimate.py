@@ -55,4 +55,7 @@ def test_chunks_are_divided_among_processes_and_timing_is_not() -> None:
     assert expected(Processes(8), chunks, 0.0, rate=1e10) == (20.0, 3), "one for each chunk"
     assert expected(Processes(8), chunks[:1], 0.0, rate=1e11) == (2.0, 1)
     small = [Chunk((), frozenset(), {}, work=1e10)] * 3
-    assert expected(Processes(2), small, 0.0, rate=1e10) == (3.0, 1), "not worth a fork"
+    sparing = Processes(2, least_work=2e11)
+    assert expected(sparing, chunks, 4e10, rate=1e10) == (34.0, 2)
+    assert expected(sparing, small, 0.0, rate=1e10) == (3.0, 1), "not worth a fork"
+    assert expected(Processes(2), small, 0.0, rate=1e10) == (1.5, 2), "asked for by --jobs"

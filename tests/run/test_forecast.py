@@ -10,6 +10,7 @@ import pytest
 
 from faithbench.core.types import quiet
 from faithbench.run import forecast as module
+from faithbench.run.backends import WORTH_FORKING
 from faithbench.run.backends.processes import Processes
 from faithbench.run.backends.serial import Serial
 from faithbench.run.forecast import Forecast, forecast
@@ -39,13 +40,13 @@ def test_rows_and_passes_are_those_of_the_run(job: Job, monkeypatch: pytest.Monk
 
 
 def test_a_short_trial_stands_for_all_examples(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    sparing = Processes(2, least_work=WORTH_FORKING)
     monkeypatch.setattr(module, "CALIBRATION", 0.0)
-    told = forecast(job, Processes(2), quiet)
+    told = forecast(job, sparing, quiet)
     monkeypatch.setattr(module, "CALIBRATION", 1e6)
-    whole = forecast(job, Processes(2), quiet)
+    whole = forecast(job, sparing, quiet)
     assert told.workers == 1, "so little work stays in one process"
     assert 0.3 * whole.rows < told.rows < 3 * whole.rows
-    monkeypatch.setattr("faithbench.run.estimate.WORTH_FORKING", 0.0)
     assert forecast(job, Processes(2), quiet).workers == 2
 
 

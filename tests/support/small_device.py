@@ -1,15 +1,16 @@
-"""A device without float64, made of CPU tensors: what an Apple GPU refuses is refused here.
+"""A device made of CPU tensors: what a GPU refuses is refused here.
 
 Its tensors say that they are elsewhere and hold their values on the CPU. Operations run there,
-and their results are of the device again. As with a real one, float64 fails, and so do
-operations on tensors of two devices; only `cpu()` and `to` go from one to the other.
+and their results are of the device again. As with a real one, operations on tensors of two devices
+fail, and so does a look at values that were not copied; only `cpu()` and `to` go from one to the
+other. Like an Apple GPU, it has no float64 unless it is given some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -23,11 +24,12 @@ DEVICE = torch.device("meta")
 class Small(torch.Tensor):
     """A tensor of the device; `values` are on the CPU."""
 
+    has_float64: ClassVar[bool] = False
     values: torch.Tensor
 
     @staticmethod
     def __new__(cls, values: torch.Tensor) -> Small:
-        if values.dtype == torch.float64:
+        if lacks(values.dtype):
             raise TypeError("this device has no float64")
         made = torch.Tensor._make_wrapper_subclass(
             cls,
@@ -48,12 +50,20 @@ class Small(torch.Tensor):
         return run(func, args, kwargs or {})
 
 
+def lacks(dtype: torch.dtype | None) -> bool:
+    """Return whether the device has no numbers of this type."""
+    return dtype == torch.float64 and not Small.has_float64
+
+
 @contextmanager
-def small_device() -> Iterator[None]:
+def small_device(*, float64: bool = False) -> Iterator[None]:
     """Let code make tensors on the device."""
     with pytest.MonkeyPatch.context() as patch, _Lists(), _Operations():
+        patch.setattr(Small, "has_float64", float64)
         # Tensors of two parts cannot be views inside inference_mode; no_grad gives the same values.
         patch.setattr(torch, "inference_mode", torch.no_grad)
+        # Modules then convert to new parameters: set in place, these would keep their old values.
+        patch.setattr(torch.__future__, "get_overwrite_module_params_on_conversion", lambda: True)
         yield
 
 
@@ -67,6 +77,9 @@ class _Lists(TorchFunctionMode):
             return func(*args, **on_host).to(kwargs["device"])
         if func is torch.Tensor.tolist and isinstance(args[0], Small):
             return args[0].values.tolist()  # torch refuses it to every class but its own
+        if func is torch.Tensor.__getitem__:
+            index = args[1] if isinstance(args[1], tuple) else (args[1],)
+            return func(args[0], tuple(torch.tensor(i) if type(i) is list else i for i in index))
         return func(*args, **kwargs)
 
 
@@ -94,9 +107,9 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         placed = isinstance(args[0], Small)
     if asked is not None:
         kwargs = {**kwargs, "device": torch.device("cpu")}
-    if placed and kwargs.get("dtype") == torch.float64:
+    if placed and lacks(kwargs.get("dtype")):
         raise TypeError(f"{name}: this device has no float64")
-    if name == "aten::_to_copy" and here and not placed and kwargs.get("dtype") == torch.float64:
+    if name == "aten::_to_copy" and here and not placed and lacks(kwargs.get("dtype")):
         raise TypeError(f"{name}: this device cannot convert to float64 on the way")
     plain = tree_map_only(Small, lambda t: t.values, (args, kwargs))
     out = func(*plain[0], **plain[1])

@@ -26,7 +26,7 @@ class ModelName:
 
     name: str
     revision: str | None
-    weights_sha256: str
+    sha256: str
     device: str
     dtype: str
     max_tokens: int
@@ -34,18 +34,22 @@ class ModelName:
 
 @dataclass(frozen=True)
 class Parcel:
-    """A job without its model, what to load in its place, and the bounds that are known."""
+    """A job without its model, what to load in its place, and the bounds that are known.
+
+    `budget` is the token budget that the driver found for its device.
+    """
 
     job: Job
     model: ModelName
+    budget: int
     bounds: Mapping[str, Bounds]
     version: str
 
 
-def pack(job: Job, chunks: Sequence[Chunk], pickler: Any) -> bytes:
+def pack(session: Session, job: Job, chunks: Sequence[Chunk], pickler: Any) -> bytes:
     """Return a parcel as bytes; `pickler` is cloudpickle, under whichever name it is installed."""
     model = job.model
-    if not model.weights_sha256:
+    if not model.sha256:
         raise FaithbenchError(
             f"model {model.name!r} came as a value, and workers elsewhere load it by name; give a "
             "folder or a name on the hub"
@@ -54,13 +58,13 @@ def pack(job: Job, chunks: Sequence[Chunk], pickler: Any) -> bytes:
     named = ModelName(
         name=str(folder.resolve()) if folder.is_dir() else model.name,
         revision=model.revision,
-        weights_sha256=model.weights_sha256,
+        sha256=model.sha256,
         device=model.device.type,
         dtype=next(name for name, dtype in DTYPES.items() if dtype == model.dtype),
         max_tokens=int(model.tokenizer.model_max_length),
     )
     without = replace(job, model=cast(Model, None))
-    parcel = Parcel(without, named, chunks[0].bounds, version("faithbench"))
+    parcel = Parcel(without, named, session.engine.budget, chunks[0].bounds, version("faithbench"))
     with _loose_files_by_value(pickler):
         content: bytes = pickler.dumps(parcel)
     return content
@@ -83,13 +87,13 @@ def unpack(parcel: Parcel, threads: int = 1) -> tuple[Session, Job]:
         device=named.device,
         dtype=named.dtype,
     )
-    if model.weights_sha256 != named.weights_sha256:
+    if model.sha256 != named.sha256:
         raise FaithbenchError(
-            f"model {named.name!r} has other weights on a worker (sha256 "
-            f"{model.weights_sha256[:12]}, not {named.weights_sha256[:12]}); copy the same there"
+            f"model {named.name!r} has other weights, settings or tokenizer on a worker (sha256 "
+            f"{model.sha256[:12]}, not {named.sha256[:12]}); copy the same there"
         )
     job = replace(parcel.job, model=model.with_max_tokens(named.max_tokens))
-    return Session(job.model, job.budget), job
+    return Session(job.model, parcel.budget), job
 
 
 @contextmanager

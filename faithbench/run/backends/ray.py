@@ -54,7 +54,7 @@ class Ray:
         """Yield the rows of each chunk, in the order of the chunks, as soon as they are there."""
         ray = _import_ray()
         with _connected(ray, self):
-            parcel = ray.put(pack(job, chunks, ray.cloudpickle))
+            parcel = ray.put(pack(session, job, chunks, ray.cloudpickle))
             pool = _Actors(ray, self, parcel, chunks)
             done: dict[int, ChunkRows] = {}
             following = 0

@@ -12,7 +12,7 @@ from faithbench.run.job import Job
 
 @dataclass(frozen=True)
 class Serial:
-    """Compute chunks here; the default."""
+    """Compute chunks in this process."""
 
     threads: int | None = None
 

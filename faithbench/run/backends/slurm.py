@@ -60,7 +60,7 @@ class Slurm:
         folder = Path(self.folder).resolve()
         check_writable(folder, "--backend slurm:folder=...")
         parcel = folder / f"job-{job.cells[0].key[:16]}.parcel"
-        replace_file(parcel, pack(job, chunks, cloudpickle))
+        replace_file(parcel, pack(session, job, chunks, cloudpickle))
         groups = group_chunks(chunks)
         bare = [[replace(chunk, bounds={}) for chunk in group] for group in groups]
         executor = self._executor(submitit, folder)

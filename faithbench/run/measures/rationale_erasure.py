@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from torch import Tensor, float64, from_numpy
+from torch import Tensor, float64, from_numpy, zeros
 
 from faithbench.core.erasure import Operator
 from faithbench.core.types import Attribution, Batch, Encoding
@@ -100,8 +100,8 @@ class _Told:
 
 
 def _scores_of(attributions: Sequence[Attribution], batch: Batch) -> Tensor:
-    """Return the scores of attributions as a table as wide as the batch."""
-    scores = batch.ids.new_zeros(batch.ids.shape, dtype=float64)
+    """Return the scores of attributions as a table as wide as the batch, on the CPU."""
+    scores = zeros(batch.ids.shape, dtype=float64, device="cpu")
     for row, attribution in enumerate(attributions):
         scores[row, : len(attribution.every_score)] = from_numpy(attribution.every_score)
     return scores

@@ -149,8 +149,12 @@ def perturbed_words(
         size += samples * len(words)
     longer = torch.cat(added)
     tokenizer = _speller(model.tokenizer, np.concatenate(originals))
-    # Twins that the model has are grown too: made anew, they would copy every weight.
-    twins = {dtype: _grown(twin, longer.to(dtype)) for dtype, twin in model._twins.items()}
+    # Twins that the model has are grown too: made anew, they would copy every weight. Words are
+    # moved first, since a twin may lie where the model's own device lacks its type.
+    twins = {
+        dtype: _grown(twin, longer.to(twin.device).to(dtype))
+        for dtype, twin in model._twins.items()
+    }
     network = _grown(model.network, longer)
     return replace(model, network=network, tokenizer=tokenizer, _twins=twins), ids
 

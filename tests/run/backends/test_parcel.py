@@ -27,17 +27,19 @@ def chunks_of(job: Job) -> list[Chunk]:
 
 def test_a_parcel_holds_names_and_no_tensors(stored_job: Job) -> None:
     chunks = chunks_of(stored_job)
-    content = pack(stored_job, chunks, cloudpickle)
+    tuned = Session(stored_job.model, budget=4096)
+    content = pack(tuned, stored_job, chunks, cloudpickle)
     weights = sum(p.numel() for p in stored_job.model.network.parameters())
     assert len(content) < weights, "less than a byte per weight"
     named = {arg for _, arg, _ in pickletools.genops(content) if isinstance(arg, str)}
-    assert stored_job.model.weights_sha256 in named
+    assert stored_job.model.sha256 in named
     assert not any(name.startswith("torch") for name in named)
 
     parcel: Parcel = cloudpickle.loads(content)
     assert parcel.bounds == {"known": (0.0, 1.0)}
     session, job = unpack(parcel)
-    assert job.model.weights_sha256 == stored_job.model.weights_sha256
+    assert session.engine.budget == 4096, "a worker takes what the driver found for its device"
+    assert job.model.sha256 == stored_job.model.sha256
     assert [cell.key for cell in job.cells] == [cell.key for cell in stored_job.cells]
     arguments: Any = (chunks[2], lambda *_: None)
     here = compute_chunk(Session(stored_job.model, stored_job.budget), stored_job, *arguments)
@@ -48,16 +50,24 @@ def test_a_parcel_holds_names_and_no_tensors(stored_job: Job) -> None:
     assert there.bounds == here.bounds
 
 
-def test_other_weights_or_versions_are_refused(stored_job: Job) -> None:
-    parcel: Parcel = cloudpickle.loads(pack(stored_job, chunks_of(stored_job), cloudpickle))
-    changed = replace(parcel, model=replace(parcel.model, weights_sha256="f" * 64))
-    with pytest.raises(FaithbenchError, match=r"has other weights on a worker .* not ffffffffffff"):
-        unpack(changed)
+def test_other_files_or_versions_are_refused(stored_job: Job) -> None:
+    session, chunks = Session(stored_job.model), chunks_of(stored_job)
+    parcel: Parcel = cloudpickle.loads(pack(session, stored_job, chunks, cloudpickle))
+    settings = Path(stored_job.model.name) / "config.json"
+    known = settings.read_text()
+    settings.write_text(known.replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
+    with pytest.raises(
+        FaithbenchError,
+        match=r"other weights, settings or tokenizer on a worker .* not "
+        rf"{stored_job.model.sha256[:12]}\); copy",
+    ):
+        unpack(parcel)
+    settings.write_text(known)
     with pytest.raises(FaithbenchError, match=r"the driver 0\.0\.1; install the same version"):
         unpack(replace(parcel, version="0.0.1"))
 
 
 def test_a_model_without_a_name_cannot_travel(tmp_path: Path, tiny_model: Any) -> None:
-    job = make_job(tmp_path, replace(tiny_model(), weights_sha256=""))
+    job = make_job(tmp_path, replace(tiny_model(), sha256=""))
     with pytest.raises(FaithbenchError, match="came as a value, and workers elsewhere load it by"):
-        pack(job, chunks_of(job), cloudpickle)
+        pack(Session(job.model), job, chunks_of(job), cloudpickle)
