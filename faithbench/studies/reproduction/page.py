@@ -152,8 +152,9 @@ def _verdicts(items: dict[str, ItemResult]) -> Iterator[str]:
     yield (
         "A comparison is for a claim if the difference is significant in its direction, after Holm "
         "over the claim's comparisons. It is against it if it is significant the other way, or if "
-        "the 95% interval of our difference holds 0 but not the paper's difference, which would "
-        "have been seen. All others are undecided."
+        "the 95% interval of our difference holds 0 and, widened for the number of the claim's "
+        "comparisons, not the paper's difference, which would have been seen. All others are "
+        "undecided."
     )
 
 
@@ -230,11 +231,6 @@ def _details(cells: Sequence[CellResult]) -> str:
     """Return every cell with its interval, numbers of texts and seeds, and records, folded."""
     rows = []
     for cell in cells:
-        interval = (
-            ""
-            if cell.interval is None
-            else f"[{_short(cell.interval[0])}, {_short(cell.interval[1])}]"
-        )
         digests = ", ".join(dict.fromkeys(record.sha256[:8] for record in cell.records[:3]))
         more = " ..." if len(cell.records) > 3 else ""
         rows.append(
@@ -243,7 +239,7 @@ def _details(cells: Sequence[CellResult]) -> str:
                 markdown(cell.column),
                 "" if cell.printed is None else _short(cell.printed),
                 "" if cell.ours is None else _short(cell.ours),
-                interval or markdown(cell.missing),
+                _interval(cell.interval) or markdown(cell.missing),
                 str(cell.n or ""),
                 str(cell.seeds or ""),
                 f"{digests}{more}",

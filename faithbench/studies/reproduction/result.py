@@ -14,8 +14,9 @@ from faithbench.core.rounding import significant
 from faithbench.core.schema import Count, Facts, describe_error
 from faithbench.studies.reproduction.recipe import CellSpec, Item
 from faithbench.studies.reproduction.request import ModelSource
+from faithbench.studies.reproduction.trials import Side
 from faithbench.studies.reproduction.values import Measured, Value
-from faithbench.studies.reproduction.verdicts import Judged, Side, Verdict
+from faithbench.studies.reproduction.verdicts import Judged, Verdict
 
 SCHEMA: Final = 1
 FILE = "reproduction.json"

@@ -11,6 +11,7 @@ from faithbench.studies.reproduction.claims import ClaimSpec
 from faithbench.studies.reproduction.recipe import CellSpec, PaperRecipe, Part, read_recipe
 from faithbench.studies.reproduction.request import Clock, ReproduceRequest
 from faithbench.studies.reproduction.values import Measured, Value, measured
+from faithbench.studies.reproduction.verdicts import Judged, judge
 from tests.support.builders import MINI
 
 HEAD = 'paper = "mini"\ntitle = "A mini paper"\ncitation = "Nobody (2024)."\n'
@@ -137,3 +138,23 @@ def files(folder: Path) -> dict[str, bytes]:
         for path in folder.rglob("*")
         if path.is_file()
     }
+
+
+A, B, C = "A | x", "B | x", "C | x"
+LOW = tuple(n / 10 for n in range(1, 11))
+HIGH = tuple(value + 0.31 + n / 100 for n, value in enumerate(LOW))
+"""Ten examples, each higher than in LOW, by .355 in the mean: p is 2 / 2^10."""
+
+
+def judged(
+    test: str,
+    values: Mapping[str, Value],
+    printed: Mapping[str, float | None] | None = None,
+    **statement: Any,
+) -> Judged:
+    cells = unprinted(values) if printed is None else grid(printed)
+    return judge(claim(test, **statement), cells, values)
+
+
+def sides(found: Judged) -> list[str]:
+    return [trial.side for trial in found.trials]
