@@ -279,7 +279,7 @@ def read_task(path: Path) -> Reading:
 
 
 def _recipe(path: Path) -> Reading:
-    from faithbench.studies.reproduction.recipe import read_recipe
+    from faithbench.studies.reproduction.reading import read_recipe
 
     recipe = read_recipe(path)
     return Reading(recipe, recipe.digest)

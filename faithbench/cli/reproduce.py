@@ -161,7 +161,7 @@ def _show(console: Console, found: Reproduction, items: tuple[str, ...], source:
 def _list(console: Console, folder: Path) -> None:
     """List papers, tables and figures: what each needs, how long it takes, and its state."""
     from faithbench.studies.reproduction.catalogue import paper_names, recipe_folder
-    from faithbench.studies.reproduction.recipe import read_recipe
+    from faithbench.studies.reproduction.reading import read_recipe
     from faithbench.studies.reproduction.result import read_reproduction
 
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)

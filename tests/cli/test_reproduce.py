@@ -11,7 +11,8 @@ import pytest
 
 from faithbench.studies.reproduction import reproduce as module
 from faithbench.studies.reproduction.catalogue import paper_names, recipe_folder
-from faithbench.studies.reproduction.recipe import cells_of, read_recipe
+from faithbench.studies.reproduction.reading import read_recipe
+from faithbench.studies.reproduction.recipe import cells_of
 from faithbench.studies.reproduction.request import ReproduceRequest
 from faithbench.studies.reproduction.result import (
     CellResult,

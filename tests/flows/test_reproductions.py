@@ -14,7 +14,8 @@ from faithbench.studies.reproduction.page import (
     verdict_counts,
     write_index,
 )
-from faithbench.studies.reproduction.recipe import cells_of, read_recipe
+from faithbench.studies.reproduction.reading import read_recipe
+from faithbench.studies.reproduction.recipe import cells_of
 from faithbench.studies.reproduction.result import Reproduction, read_reproduction
 from tests.support.paths import ROOT
 

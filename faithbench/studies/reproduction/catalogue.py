@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError, unknown
-from faithbench.studies.reproduction.recipe import PaperRecipe, read_recipe
+from faithbench.studies.reproduction.reading import read_recipe
+from faithbench.studies.reproduction.recipe import PaperRecipe
 
 
 def recipe_folder() -> Path:

@@ -21,14 +21,8 @@ from faithbench.studies.reproduction.measures.networks import Network, Networks
 from faithbench.studies.reproduction.measures.parts_of_speech import Tagged, profile_of, tags_of
 from faithbench.studies.reproduction.measures.students import Students
 from faithbench.studies.reproduction.measures.study import study_value
-from faithbench.studies.reproduction.recipe import (
-    COSTS,
-    SALIENCY_SCORES,
-    CellSpec,
-    Item,
-    Part,
-    cells_of,
-)
+from faithbench.studies.reproduction.reading import COSTS, SALIENCY_SCORES
+from faithbench.studies.reproduction.recipe import CellSpec, Item, Part, cells_of
 from faithbench.studies.reproduction.request import SEEDS, Clock, ReproduceRequest
 from faithbench.studies.reproduction.values import (
     Measured,

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from faithbench.studies.reproduction.claims import ClaimSpec
-from faithbench.studies.reproduction.recipe import CellSpec, PaperRecipe, Part, read_recipe
+from faithbench.studies.reproduction.reading import read_recipe
+from faithbench.studies.reproduction.recipe import CellSpec, PaperRecipe, Part
 from faithbench.studies.reproduction.request import Clock, ReproduceRequest
 from faithbench.studies.reproduction.values import Measured, Value, measured
 from faithbench.studies.reproduction.verdicts import Judged, judge

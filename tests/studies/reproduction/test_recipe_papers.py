@@ -9,7 +9,8 @@ import pytest
 
 from faithbench.studies.reproduction.catalogue import paper_names, recipe_folder
 from faithbench.studies.reproduction.claims import Expression, atoms_of, expand, operands_of
-from faithbench.studies.reproduction.recipe import CellSpec, PaperRecipe, cells_of, read_recipe
+from faithbench.studies.reproduction.reading import read_recipe
+from faithbench.studies.reproduction.recipe import CellSpec, PaperRecipe, cells_of
 from tests.support.paths import ROOT
 
 PAPERS = ROOT.parent / "shared" / "papers"

@@ -22,7 +22,8 @@ from faithbench.studies.reproduction.claims import (
     expand,
     operands_of,
 )
-from faithbench.studies.reproduction.recipe import CellSpec, Item, cells_of, read_recipe
+from faithbench.studies.reproduction.reading import read_recipe
+from faithbench.studies.reproduction.recipe import CellSpec, Item, cells_of
 from faithbench.studies.reproduction.values import Measured, Value
 from faithbench.studies.reproduction.verdicts import judge
 from tests.studies.reproduction import alone, made

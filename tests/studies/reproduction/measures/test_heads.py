@@ -12,7 +12,8 @@ import faithbench
 from faithbench.core.types import quiet
 from faithbench.studies.reproduction.measures.heads import heads_value
 from faithbench.studies.reproduction.measures.networks import Networks
-from faithbench.studies.reproduction.recipe import HEAD_SCORES, Part
+from faithbench.studies.reproduction.reading import HEAD_SCORES
+from faithbench.studies.reproduction.recipe import Part
 from faithbench.studies.reproduction.values import Measured, Missing
 from tests.studies.reproduction import HEAD, MODEL, TABLE, clock_of, recipe_of, request_of
 from tests.support.training import save_base

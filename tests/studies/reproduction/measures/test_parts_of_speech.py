@@ -11,7 +11,7 @@ import pytest
 from faithbench.core.types import Example
 from faithbench.models.encoding import encode
 from faithbench.studies.reproduction.measures.parts_of_speech import profile_of, tags_of
-from faithbench.studies.reproduction.recipe import TAGS
+from faithbench.studies.reproduction.reading import TAGS
 
 TAGGED = [((0, 6), "ADJ"), ((7, 11), "NOUN"), ((12, 14), "AUX"), ((15, 19), "ADJ")]
 
