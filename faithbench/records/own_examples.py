@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -79,6 +80,7 @@ def without_strays(records: Path, submitted: Submitted) -> Submitted:
     They would stand alone in a second table of the same task, first in every column.
     """
     accepted, left_out = [], [*submitted.left_out]
+    own_of = cache(partial(own_examples, records))  # a table's records are read once for all
     for submission in submitted.accepted:
         kept = []
         for inside in submission.records:
@@ -92,7 +94,7 @@ def without_strays(records: Path, submitted: Submitted) -> Submitted:
             except FaithbenchError:
                 kept.append(inside)  # the build says what is wrong with it
                 continue
-            own = own_examples(records, MeasuredOn.by(record))
+            own = own_of(MeasuredOn.by(record))
             if problem := unlike([row.id for row in rows], own):
                 shown = f"{submission.folder.parent.name}/{submission.folder.name}/{inside}"
                 left_out.append(f"{shown}: left out, {problem}; measure the submission again")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from faithbench.records import own_examples as module
 from faithbench.records.own_examples import (
     MeasuredOn,
     own_examples,
@@ -63,3 +64,22 @@ def test_a_record_of_other_examples_is_left_out(board: Path, tmp_path: Path) -> 
     assert found.left_out[1].startswith(
         f"submissions/my-x/{short}: left out, the board's table has 7 examples: 3 are missing ("
     )
+
+
+def test_a_table_is_read_once_for_all_submissions(
+    board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[MeasuredOn] = []
+
+    def counted(records: Path, measured: MeasuredOn) -> tuple[str, ...]:
+        asked.append(measured)
+        return own_examples(records, measured)
+
+    monkeypatch.setattr(module, "own_examples", counted)
+    accepted = []
+    for name in ("my-x", "my-y", "my-z"):
+        mine = tmp_path / "submissions" / name
+        store(mine / "records" / FOLDER, "whole-22222222", {"aopc": UP})
+        accepted.append(Accepted(mine, (f"records/{FOLDER}/whole-22222222.json",)))
+    assert without_strays(board, Submitted(tuple(accepted), ())).accepted == tuple(accepted)
+    assert asked == [measured_on(board)]
