@@ -150,4 +150,5 @@ def _fault(details: ErrorDetails) -> str:
         return f"{key}: {clause}" if location else clause
     # "Input should be X" becomes "expected X"; "String should match X", "expected to match X".
     expected = details["msg"].removeprefix("Input should be ").replace("String should", "to")
+    expected = expected.replace("a valid tuple", "a list")
     return f"{key}: expected {expected}, found {details['input']!r}"

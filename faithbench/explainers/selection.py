@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
@@ -174,6 +174,14 @@ def explainer_class(plugin: Plugin) -> type[Any]:
             f"plugin {plugin.name!r} of {plugin.origin} is not an explainer: it must be a frozen "
             "dataclass with a __call__ method"
         )
+    for field in fields(cls):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if not isinstance(default, bool | int | float | str):
+            found = "no default" if default is MISSING else f"the default {default!r}"
+            raise FaithbenchError(
+                f"explainer {plugin.name!r} has a setting {field.name!r} with {found}; records can "
+                "keep true or false, numbers and texts: give it one of these"
+            )
     return cls
 
 

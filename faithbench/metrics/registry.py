@@ -380,6 +380,11 @@ def _make(name: str, kind: Kind, score: Callable[..., object], facts: Facts) -> 
     for fact in facts:
         if fact not in known:
             raise unknown(f"fact of a {kind} metric", fact, known)
+    if missing := [fact for fact in ("family", "higher_is_better", "bounds") if fact not in facts]:
+        raise FaithbenchError(
+            f"metric {name!r} does not say its {' and '.join(missing)}; write it beside the name, "
+            "such as family='faithfulness', higher_is_better=True, bounds=(0, 1)"
+        )
     if not _NAME.fullmatch(name) or name in (*FAMILIES, "all"):
         raise FaithbenchError(
             f"a metric cannot be named {name!r}; choose a word without commas and spaces that is "

@@ -13,7 +13,7 @@ from faithbench.core.types import Progress, quiet
 from faithbench.data.dataset import Dataset, load_dataset
 from faithbench.data.jsonl import sample_by_digest
 from faithbench.data.kinds import KINDS
-from faithbench.data.tasks import Task, load_task
+from faithbench.data.tasks import Task, load_task, task_names
 from faithbench.explainers.protocol import is_stochastic, needs_training, taught
 from faithbench.explainers.selection import Selected, find_explainers, select_explainers
 from faithbench.metrics.registry import Metric, Need, Trained, find_metrics
@@ -74,9 +74,12 @@ def make_job(request: Request, progress: Progress = quiet) -> Job:
     chosen = _explainers(request, data)
     several = request.seeds > 1 and any(is_stochastic(one.explainer) for one in chosen)
     wanted = wanted_metrics(request.metrics, data, several_seeds=several, files=request.plugins)
+    from faithbench.models.sentence_encoder import encoder_sha256
     from faithbench.run.job import Job
     from faithbench.run.measures.precision import HALVES, precision_shift
 
+    if request.encoder is not None:
+        encoder_sha256(request.encoder)  # or its absence would be told after all is explained
     model = _load(request, data, request.dtype)
     # Of a model that came as a value there is no name to load a precise twin by.
     half = request.dtype in HALVES and model is not request.model
@@ -95,9 +98,11 @@ def model_for(task: Task, data: Dataset, asked: str | None) -> tuple[str, str | 
         return asked, None
     ref = task.models.get(data.source)
     if ref is None:
+        # A task of the user's own is asked for by its file, which has its name.
+        written = task.name if task.name in task_names() else f"{task.name}.toml"
         raise FaithbenchError(
             f"task {task.name} names no model for {data.source} data; give one with --model, or "
-            f"train one with `faithbench train --task {task.name}`"
+            f"train one with `faithbench train --task {written}`"
         )
     return ref.name, ref.revision
 

@@ -112,7 +112,7 @@ def test_missing_file_names_it_and_the_tasks_there_are(tmp_path: Path) -> None:
             '"regression"',
             "expected 'classification', 'pair', 'qa', 'multiple-choice' or",
         ),
-        ('["no", "yes"]', '"no"', "key 'labels': expected a valid tuple, found 'no'"),
+        ('["no", "yes"]', '"no"', "key 'labels': expected a list, found 'no'"),
         ('["no", "yes"]', '["no", 1]', "key 'labels.1': expected a valid string, found 1"),
         ('["no", "yes"]', '["no"]', "expected two labels or more for a classification task"),
         ('["no", "yes"]', '["no", "no"]', "expected labels that differ from each other"),

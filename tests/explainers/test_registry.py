@@ -235,6 +235,24 @@ def test_a_broken_file_is_one_line(tmp_path: Path, content: str, message: str) -
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("field", "found"),
+    [
+        ("weights: dict = None", "the default None"),
+        ("weights: list = field(default_factory=list)", r"the default \[\]"),
+        ("weights: float", "no default"),
+    ],
+)
+def test_a_setting_that_no_record_can_keep_is_refused(
+    tmp_path: Path, field: str, found: str
+) -> None:
+    path = tmp_path / "mine.py"
+    with_field = LOOSE.replace("import dataclass", "import dataclass, field")
+    path.write_text(with_field.replace("scale: float = 1.0", field))
+    with pytest.raises(FaithbenchError, match=f"'drop-one' has a setting 'weights' with {found};"):
+        find_explainers("drop-one", [path])
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FaithbenchError, match=r"none\.py does not exist"):
         plugins_of_file(tmp_path / "none.py")

@@ -62,6 +62,11 @@ name = "bundled:sst2"
             ("explain", "--text", "fine", "--explainer", "rolout"),
             "no explainer named 'rolout'; did you mean 'rollout'?",
         ),
+        (
+            # Before anything is explained, though the encoder is needed at the end.
+            (*RUN, "--task", "sst2", "--source", "bundled", "--encoder", "./none"),
+            "model folder ./none does not exist; check --encoder",
+        ),
         (("explain", "--text", "  "), "the text is empty; give --text some words"),
         (
             ("explain", "--text", "fine", "--text-b", "too"),
@@ -84,6 +89,15 @@ def task_file(tmp_path: Path, text: str = TASK) -> Path:
     path = tmp_path / "mini.toml"
     path.write_text(text)
     return path
+
+
+def test_a_task_of_ones_own_without_a_model(call: Call, tmp_path: Path) -> None:
+    put(tmp_path, [{"id": "a", "text": "good", "label": 0}])
+    own = task_file(tmp_path, TASK.partition("[models")[0])
+    assert complaint(call(*RUN, "--task", own, "--data", tmp_path)) == (
+        "task mini names no model for folder data; give one with --model, or train one with "
+        "`faithbench train --task mini.toml`"
+    )
 
 
 def test_a_task_file_with_a_bad_key(call: Call, tmp_path: Path) -> None:

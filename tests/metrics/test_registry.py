@@ -306,6 +306,11 @@ def test_what_is_no_metric_is_refused(name: str, kind: Any, facts: Any, message:
     assert message in str(caught.value)
 
 
+def test_facts_that_are_always_given_are_named() -> None:
+    with pytest.raises(FaithbenchError, match="'x' does not say its higher_is_better and bounds;"):
+        metric("x", family="faithfulness")(nothing)  # type: ignore[call-arg]
+
+
 def test_a_metric_says_what_it_means() -> None:
     with pytest.raises(FaithbenchError, match="metric 'x' has no docstring"):
         metric("x", **FACTS)(lambda case, outputs: 0.0)

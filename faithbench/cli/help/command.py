@@ -124,7 +124,9 @@ def save_settings(params: Mapping[str, Any], path: Path) -> None:
     try:
         replace_file(path, text.encode())
     except OSError as error:
-        raise FaithbenchError(f"cannot write --save-config {path}: {reason(error)}") from error
+        raise FaithbenchError(
+            f"cannot write --save-config {path}: {reason(error)}; choose another file"
+        ) from error
 
 
 def _toml_lines(params: Mapping[str, Any]) -> Iterator[str]:

@@ -25,7 +25,7 @@ def model_card(name: str) -> Card:
     """Return the card of a model: `bundled:<task>`, a folder, or a name on the hub."""
     from faithbench.models.files.weights import locate
 
-    located = locate(name, option="show model")
+    located = locate(name, option="the name")
     folder = located.adapter or located.folder
     if folder is None:
         return Card(name, "a model of the Hugging Face hub", facts=tuple(_published(name)))
