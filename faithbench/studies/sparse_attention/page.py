@@ -82,11 +82,6 @@ def page(study: Study, figures: Sequence[str]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def verdict_lines(claims: Sequence[Claim]) -> list[tuple[str, str, str, str]]:
-    """Return number, verdict, sentence and count of each claim."""
-    return [(claim.number, claim.verdict, claim.sentence, claim.count) for claim in claims]
-
-
 def _head(study: Study) -> Iterator[str]:
     yield "# Is sparse attention more interpretable?"
     trained = [record for record in study.records if record.network.trained]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from faithbench.studies.sparse_attention.page import Study, page, verdict_lines
+from faithbench.studies.sparse_attention.page import Study, page
 from tests.studies.sparse_attention.made import made_adversary, made_study
 
 STUDY = Study(
@@ -41,9 +41,11 @@ def test_the_head_says_what_was_done_and_how_long_it_took() -> None:
 def test_every_claim_has_its_verdict_and_its_trials() -> None:
     text = page(STUDY, ())
     verdicts = section(text, "Verdicts")
-    for number, verdict, sentence, count in verdict_lines(STUDY.claims):
-        assert f"| {number} | {sentence} | **{verdict}** | {count} |" in verdicts
-        assert f"**{number}: {sentence}** {count}" in section(text, "All trials")
+    for claim in STUDY.claims:
+        said = f"{claim.number} | {claim.sentence} | **{claim.verdict}** | {claim.count}"
+        assert f"| {said} |" in verdicts
+        told = f"**{claim.number}: {claim.sentence}** {claim.count}"
+        assert told in section(text, "All trials")
 
 
 def test_means_are_those_of_the_records() -> None:
