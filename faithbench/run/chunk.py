@@ -81,7 +81,8 @@ def cut_chunks(
     size of the network, the lengths of the texts, and `costs`, the forward equivalents that each
     cell's explainer takes for an example. It never looks at the clock, at the number of workers
     or at what is done, so that a continued run has the same batches as an uninterrupted one, and
-    the same bits. Examples of similar length share chunks, which keeps padding small.
+    the same bits. Examples of similar length share chunks, which keeps padding small. Chunks of
+    long texts come first: workers then end together, and what does not fit in memory shows at once.
     """
     probed = probed_ids(job, encodings)
     weights = weights_per_token(job.model)
@@ -106,10 +107,11 @@ def cut_chunks(
         works[-1] += work
         rows[-1] += n
         room -= work
-    return [
+    chunks = [
         Chunk(tuple(cut), probed, bounds, work, n)
         for cut, work, n in zip(cuts, works, rows, strict=True)
     ]
+    return chunks[::-1]
 
 
 def weights_per_token(model: Model) -> int:

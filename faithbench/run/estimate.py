@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Estimate:
     """The work of a run that is to do, that is done, and when all of it will be.
 
-    Work is weighed as chunks are cut: short texts come first, so that a count of examples would
-    promise too early an end.
+    Work is weighed as chunks are cut: long texts come first, so that a count of examples would
+    promise too late an end.
     """
 
     total: float

@@ -59,9 +59,9 @@ def test_rows_of_a_changed_model_are_not_continued(job: Job) -> None:
 
 def test_cheap_jobs_are_cut_by_number_alone(job: Job) -> None:
     chunks = cut_chunks(job, encoded(job), [1.0, 3.0, 6.0], {})
-    assert [len(chunk.encodings) for chunk in chunks] == [4, 4, 4, 1]
-    lengths = [len(e.ids) for chunk in chunks for e in chunk.encodings]
-    assert lengths == sorted(lengths), "examples of like length come together"
+    assert [len(chunk.encodings) for chunk in chunks] == [1, 4, 4, 4]
+    lengths = [len(e.ids) for chunk in reversed(chunks) for e in chunk.encodings]
+    assert lengths == sorted(lengths), "examples of like length come together, the longest first"
 
 
 def test_costly_jobs_are_cut_by_work(job: Job) -> None:

@@ -28,7 +28,7 @@ class Attempts:
         if self._lost[index] < MOST:
             return
         raise FaithbenchError(
-            f"{what} at examples {_named(self._chunks[index])}, the last of {MOST} workers lost "
+            f"{what} at {_named(self._chunks[index])}, the last of {MOST} workers lost "
             f"there, perhaps for lack of memory; run again with {advice}"
         )
 
@@ -36,4 +36,4 @@ class Attempts:
 def _named(chunk: Chunk) -> str:
     """Name a chunk by its first and last example."""
     ids = [encoding.example.id for encoding in chunk.encodings]
-    return repr(ids[0]) if len(ids) == 1 else f"{ids[0]!r} to {ids[-1]!r}"
+    return f"example {ids[0]!r}" if len(ids) == 1 else f"examples {ids[0]!r} to {ids[-1]!r}"

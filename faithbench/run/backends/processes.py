@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +29,6 @@ from faithbench.core.errors import FaithbenchError, is_out_of_memory
 from faithbench.core.parallel import default_processes
 from faithbench.models.session import Session
 from faithbench.run.backends.attempts import Attempts
-from faithbench.run.backends.waiting import Waiting
 from faithbench.run.chunk import Chunk, ChunkRows, Tell, compute_chunk
 from faithbench.run.job import Job
 
@@ -110,7 +110,7 @@ class _Pool:
     ) -> None:
         self._session, self._job, self._chunks = session, job, chunks
         self._timeout = timeout
-        self._waiting = Waiting(chunks, count)
+        self._waiting = deque(range(len(chunks)))
         self._attempts = Attempts(chunks)
         self._workers: list[_Worker] = []
 
@@ -168,11 +168,10 @@ class _Pool:
 
     def _give(self, worker: _Worker) -> None:
         """Send the next chunk, if there is one; a worker without is let go."""
-        index = self._waiting.take()
-        if index is None:
+        if not self._waiting:
             self._dismiss(worker)
             return
-        worker.index = index
+        worker.index = self._waiting.popleft()
         # A worker that died this moment is noticed when it is listened to.
         try:
             worker.line.send(worker.index)
@@ -183,7 +182,7 @@ class _Pool:
         """End a lost worker, put its chunk first in the queue, and start another worker."""
         self._dismiss(worker)
         self._attempts.count_lost(worker.index, f"a worker process {manner}", "fewer --jobs")
-        self._waiting.put_back(worker.index)
+        self._waiting.appendleft(worker.index)
         self.start_worker()
 
     def _dismiss(self, worker: _Worker) -> None:

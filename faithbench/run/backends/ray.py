@@ -10,6 +10,7 @@ import os
 import socket
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -22,7 +23,6 @@ from faithbench.core.errors import FaithbenchError, is_out_of_memory
 from faithbench.models.session import Session
 from faithbench.run.backends.attempts import Attempts
 from faithbench.run.backends.parcel import pack, unpack
-from faithbench.run.backends.waiting import Waiting
 from faithbench.run.chunk import Chunk, ChunkRows, Tell, compute_chunk
 from faithbench.run.job import Job
 
@@ -104,7 +104,7 @@ class _Actors:
         self._tasks: dict[Any, _Task] = {}
         self._losses = 0
         self.count = min(settings.jobs or _room(ray, settings.gpus), len(chunks))
-        self._waiting = Waiting(chunks, self.count)
+        self._waiting = deque(range(len(chunks)))
         self._class = ray.remote(num_cpus=1, num_gpus=settings.gpus, max_restarts=0)(Worker)
         for _ in range(self.count):
             self._start()
@@ -141,11 +141,11 @@ class _Actors:
         self._ask(actor, None, actor.load.remote(self._parcel))
 
     def _give(self, actor: Any) -> None:
-        index = self._waiting.take()
-        if index is None:
-            self._ray.kill(actor)
-        else:
+        if self._waiting:
+            index = self._waiting.popleft()
             self._ask(actor, index, actor.compute.remote(self._chunks[index]))
+        else:
+            self._ray.kill(actor)
 
     def _ask(self, actor: Any, index: int | None, ref: Any) -> None:
         self._tasks[ref] = _Task(actor, index, time.monotonic() + self._settings.timeout)
@@ -156,7 +156,7 @@ class _Actors:
         self._losses += 1
         if task.index is not None:
             self._attempts.count_lost(task.index, f"a Ray worker {manner}", "fewer --jobs")
-            self._waiting.put_back(task.index)
+            self._waiting.appendleft(task.index)
         elif self._losses > 3 * self.count + 10:
             raise FaithbenchError(
                 f"{self._losses} Ray workers were lost as they loaded the model, the last one "

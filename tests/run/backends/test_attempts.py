@@ -25,5 +25,5 @@ def test_the_third_loss_at_one_chunk_is_an_error() -> None:
         r"perhaps for lack of memory; run again with more memory$",
     ):
         attempts.count_lost(0, "a worker was lost", "more memory")
-    with pytest.raises(FaithbenchError, match="at examples 'd', the last"):
+    with pytest.raises(FaithbenchError, match="at example 'd', the last"):
         attempts.count_lost(1, "a worker was lost", "more memory")
