@@ -29,8 +29,9 @@ HALF = 0.5
 class Trial:
     """One test: what was compared, by how much they differ in the claimed direction, and p.
 
-    `difference` is positive where the claim is right. `p` is after Holm's correction over the
-    trials of the claim, None where there was no test. `seeds` is how many seeds differ in the
+    `difference` is positive where the claim is right, and so is `effect`, that of the test: one
+    text far off can turn a mean. `p` is after Holm's correction over the trials of the claim, None
+    where there was no test. `seeds` is how many seeds differ in the
     claimed direction, of how many.
     """
 
@@ -39,13 +40,14 @@ class Trial:
     p: float | None
     n: int
     seeds: tuple[int, int] | None = None
+    effect: float = 0.0
 
     @property
     def verdict(self) -> Verdict:
         """Whether this trial is for the claim, against it, or neither."""
         if self.p is None or self.p >= ALPHA:
             return "cannot be told"
-        return "holds" if self.difference > 0 else "does not hold"
+        return "holds" if (self.effect or self.difference) > 0 else "does not hold"
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def _tested(
         sentence,
         test,
         tuple(
-            Trial(what, difference, adjusted.get(index), result.n, seeds)
+            Trial(what, difference, adjusted.get(index), result.n, seeds, result.effect)
             for index, (what, difference, result, seeds) in enumerate(trials)
         ),
         note,

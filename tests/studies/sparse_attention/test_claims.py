@@ -146,6 +146,18 @@ def test_adversaries_are_held_against_their_networks() -> None:
     assert len(claims_of(made_study(), [other_weight])) == len(claims_of(made_study()))
 
 
+def test_one_text_far_off_does_not_turn_what_ranks_say() -> None:
+    """Of 24 texts, 23 have the higher agreement, and significantly so; one is lower by far."""
+    records = []
+    for record in made_study(texts=24):
+        (_, *others) = record.values["tau_gradient_h"]
+        values = record.values | {"tau_gradient_h": (-100.0, *others)}
+        records.append(record.model_copy(update={"values": values}))
+    claim = claims_of(records)[0]
+    assert claim.number == "1" and {trial.difference < 0 for trial in claim.trials} == {True}
+    assert claim.verdict == "holds"
+
+
 def test_a_claim_without_trials_cannot_be_told() -> None:
     assert Claim("1", "", "", ()).verdict == "cannot be told"
     assert Trial("a", 1.0, None, 0).verdict == "cannot be told"
