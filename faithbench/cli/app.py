@@ -26,7 +26,8 @@ from faithbench.cli.submission.commands import submission_app
 from faithbench.cli.training.distil import distil
 from faithbench.cli.training.fresh import fresh
 from faithbench.cli.training.models import heads, train
-from faithbench.core.errors import FaithbenchError, is_out_of_memory
+from faithbench.core.errors import FaithbenchError, is_out_of_memory, why_not_written
+from faithbench.core.text import readable
 
 app = Application(
     name="faithbench",
@@ -76,10 +77,16 @@ def main() -> None:
             raise
         kept = f"; {error.kept}" if error.kept else ""
         _end(f"{error}{kept}")
-    except (MemoryError, RuntimeError) as error:
-        if os.environ.get("FAITHBENCH_DEBUG") or not is_out_of_memory(error):
+    except Exception as error:
+        if os.environ.get("FAITHBENCH_DEBUG"):
             raise
-        _end("there is not enough memory; end other programs, or give a smaller --batch")
+        if is_out_of_memory(error):
+            _end("there is not enough memory; end other programs, or give a smaller --batch")
+        if not (why := why_not_written(error)):
+            raise
+        file = getattr(error, "filename2", None) or getattr(error, "filename", None)
+        place = f" to {readable(str(file), 200)}" if file else ""
+        _end(f"cannot write{place}: {why}; make room, or choose another folder, and run it again")
 
 
 def _end(message: str) -> None:

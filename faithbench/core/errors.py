@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,6 +83,18 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, (MemoryError, NoMemoryError)) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
     )
+
+
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+
+
+def why_not_written(error: BaseException) -> str | None:
+    """Return why a disk takes no more, in a few words, or None if that is not what is wrong."""
+    number = error.errno if isinstance(error, OSError) else None
+    # Libraries of other languages tell the system's number in words.
+    if number is None and (told := re.search(r"\(os error (\d+)\)", str(error))):
+        number = int(told[1])
+    return os.strerror(number) if number in _NOT_WRITTEN else None
 
 
 class Interrupted(KeyboardInterrupt):

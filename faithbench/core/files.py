@@ -203,6 +203,19 @@ def temporary_folder() -> Iterator[Path]:
 
 
 @contextmanager
+def locked(folder: Path) -> Iterator[bool]:
+    """Lock a folder; yield whether no other process holds it. Only POSIX has such locks."""
+    if os.name != "posix":
+        yield True
+        return
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield _lock(opened)
+    finally:
+        os.close(opened)
+
+
+@contextmanager
 def _held(folder: Path) -> Iterator[bool]:
     """Lock a folder of one's own; yield whether nobody else holds it: elsewhere than POSIX, no."""
     if os.name != "posix":

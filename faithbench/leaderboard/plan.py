@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -153,8 +154,12 @@ def _continued(planned: PlannedRun, folder: Path, records: Path) -> tuple[str, .
         labels = parse_json(_note(folder).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ()
-    if record_files(folder):
+    if finished := record_files(folder):
         publish_results(folder, records, planned.attributions)
+    for path, _ in finished:
+        # Killed between the record and its end: nobody continues these rows.
+        for left in (path.parent / ".partial").glob(f"{escape(path.stem)}-*"):
+            left.unlink(missing_ok=True)
     return tuple(map(str, labels)) if isinstance(labels, list) else ()
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import temporary_folder
+from faithbench.core.files import reason, replace_file, temporary_folder
 from faithbench.core.text import readable
 from faithbench.core.types import Encoding, Progress
 from faithbench.data.dataset import Dataset
@@ -139,11 +138,24 @@ def _measure(
         job = Job(setup.data, setup.model, (selected,), metrics, results, seed=SEED, seeds=SEEDS)
         (outcome,) = run(job, progress)
         target = folder / "records" / outcome.path.parent.relative_to(results)
-        # One record per task, source and model: an older one was of other files or examples.
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir(parents=True)
-        path = target / outcome.path.name
-        rows = outcome.record.rows.file
-        shutil.copyfile(outcome.path.with_name(rows), target / rows)
-        shutil.copyfile(outcome.path, path)
-    return Outcome(selected, outcome.record, path, outcome.rows)
+        try:
+            _replace_record(outcome, target)
+        except OSError as error:
+            raise FaithbenchError(
+                f"was measured, but its record cannot be written to {target}: {reason(error)}; "
+                "make room there, and measure it again"
+            ) from error
+    return Outcome(selected, outcome.record, target / outcome.path.name, outcome.rows)
+
+
+def _replace_record(outcome: Outcome, target: Path) -> None:
+    """Write a record with its rows to a folder, and remove whatever else is in it."""
+    target.mkdir(parents=True, exist_ok=True)
+    # Rows first: a kill may leave rows without a record, which the next one here removes.
+    names = (outcome.record.rows.file, outcome.path.name)
+    for name in names:
+        replace_file(target / name, outcome.path.with_name(name).read_bytes())
+    # One record per task, source and model: an older one was of other files or examples.
+    for path in target.iterdir():
+        if path.name not in names:
+            path.unlink(missing_ok=True)

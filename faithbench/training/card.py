@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import replace_file
+from faithbench.core.files import locked, replace_file
 from faithbench.core.types import Progress
 from faithbench.data.dataset import Dataset
 from faithbench.data.kinds import KINDS
@@ -75,11 +76,19 @@ def check_same_run(facts: dict[str, Any], out: Path, noun: str = "a trained mode
         )
 
 
-def begin_run(facts: dict[str, Any], out: Path) -> None:
-    """Claim a folder for a training, which nothing refuses any more."""
+@contextmanager
+def claimed(facts: dict[str, Any], out: Path, noun: str = "a trained model") -> Iterator[None]:
+    """Claim a folder for a training, which nothing refuses any more, as long as it runs."""
     out.mkdir(parents=True, exist_ok=True)
-    # In one step: half a note would be taken for that of another training.
-    replace_file(out / _NOTE, _note_text(facts).encode())
+    with locked(out) as is_ours:
+        if not is_ours:
+            raise FaithbenchError(
+                f"another process trains into {out}; wait for it, or choose another --out"
+            )
+        check_same_run(facts, out, noun)  # another may have ended in the meantime
+        # In one step: half a note would be taken for that of another training.
+        replace_file(out / _NOTE, _note_text(facts).encode())
+        yield
 
 
 def end_run(out: Path) -> None:

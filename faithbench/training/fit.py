@@ -15,7 +15,7 @@ from faithbench.data.dataset import Dataset
 from faithbench.data.rationales import rationale_coverage
 from faithbench.models.model import Model
 from faithbench.training.base import find_base, settle, start_model
-from faithbench.training.card import begin_run, card_facts, check_same_run, finish_card
+from faithbench.training.card import card_facts, check_same_run, claimed, finish_card
 from faithbench.training.dev_metric import find_dev_metric
 from faithbench.training.forward import forward, make_readable
 from faithbench.training.items import (
@@ -70,29 +70,29 @@ def fit(
     rationales = _rationales_read(train, losses, training_set)
     ready = tuple(prepared(loss, model, training_set) for loss in losses)
     learner = _learner(model, ready, objectives.captures, recipe)
-    begin_run(facts, out)
+    with claimed(facts, out):
 
-    def keep(state: TrainingState) -> None:
-        if state.batch % every == 0:
-            save_checkpoint(out, learner.parameters, learner.optimizer, state)
+        def keep(state: TrainingState) -> None:
+            if state.batch % every == 0:
+                save_checkpoint(out, learner.parameters, learner.optimizer, state)
 
-    state = load_checkpoint(out, learner.parameters, learner.optimizer)
-    while not over(state.history, recipe, metric.best):
-        _train_epoch(learner, training_set, recipe, state, keep, progress)
-        score = round(metric.score(model, splits.dev, losses, progress), 4)
-        state = TrainingState((*state.history, score))
-        # Of epochs with equal scores the last one is kept: `over` counts from it, too.
-        if score == metric.best(state.history):
-            save_best(model, recipe, start, out)
-        keep(state)
-    course = {
-        "class_weights": training_set.weights,
-        "left_out": training_set.left_out,
-        "dev_by_epoch": list(state.history),
-        **rationales,
-    }
-    facts |= course | weights_facts(recipe, out)
-    return finish_card(facts, splits, out, device, progress, losses=losses)
+        state = load_checkpoint(out, learner.parameters, learner.optimizer)
+        while not over(state.history, recipe, metric.best):
+            _train_epoch(learner, training_set, recipe, state, keep, progress)
+            score = round(metric.score(model, splits.dev, losses, progress), 4)
+            state = TrainingState((*state.history, score))
+            # Of epochs with equal scores the last one is kept: `over` counts from it, too.
+            if score == metric.best(state.history):
+                save_best(model, recipe, start, out)
+            keep(state)
+        course = {
+            "class_weights": training_set.weights,
+            "left_out": training_set.left_out,
+            "dev_by_epoch": list(state.history),
+            **rationales,
+        }
+        facts |= course | weights_facts(recipe, out)
+        return finish_card(facts, splits, out, device, progress, losses=losses)
 
 
 def _check_rationales(train: Dataset, losses: Sequence[object]) -> None:

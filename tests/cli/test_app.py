@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import subprocess
 import sys
@@ -184,6 +185,28 @@ def test_no_memory_is_one_line(
     )
     error = RuntimeError("something else")
     with pytest.raises(RuntimeError, match="something else"):
+        app_module.main()
+
+
+def test_a_full_disk_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = OSError(errno.ENOSPC, "No space left on device", "card\n.json")
+
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(app_module, "app", fails)
+    monkeypatch.setattr(app_module, "_show_notes_plainly", lambda: None)
+    with pytest.raises(SystemExit) as stopped:
+        app_module.main()
+    assert stopped.value.code == 1
+    assert capsys.readouterr().err == (
+        "Error: cannot write to card .json: No space left on device; make room, or choose another "
+        "folder, and run it again\n"
+    )
+    error = OSError(errno.ENOENT, "No such file")
+    with pytest.raises(OSError, match="No such file"):
         app_module.main()
 
 

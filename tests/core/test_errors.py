@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
-from faithbench.core.errors import FaithbenchError, Interrupted, Kept, telling_kept, unknown
+from faithbench.core.errors import (
+    FaithbenchError,
+    Interrupted,
+    Kept,
+    telling_kept,
+    unknown,
+    why_not_written,
+)
 
 
 def test_a_misspelt_name_gets_the_nearest_one() -> None:
@@ -41,6 +50,15 @@ def test_what_is_kept_is_counted_when_a_run_stops() -> None:
     assert str(caught.value) == "wrong"
     assert caught.value.kept == Kept(2, 3)
     assert FaithbenchError("elsewhere").kept is None
+
+
+def test_a_full_disk_is_told_in_words_of_any_library() -> None:
+    assert why_not_written(OSError(errno.ENOSPC, "full")) == "No space left on device"
+    of_library = ValueError("I/O error: File too large (os error 27)")
+    assert why_not_written(of_library) == "File too large"
+    assert why_not_written(OSError(errno.EROFS, "x")) == "Read-only file system"
+    for other in (OSError(errno.ENOENT, "x"), ValueError("28"), OSError("x"), KeyError(28)):
+        assert why_not_written(other) is None
 
 
 def test_other_errors_pass_as_they_are() -> None:

@@ -138,6 +138,18 @@ def test_a_killed_run_of_the_plan_ends_in_the_same_bytes(
         assert content(folder / part) == content(tmp_path / "whole" / part), part
 
 
+def test_rows_that_a_killed_run_did_not_tidy_up_go_with_the_next(tmp_path: Path) -> None:
+    plan = read_plan(written(tmp_path, RUN))
+    run_all(plan, tmp_path)
+    whole = content(tmp_path / "results")
+    (path,) = (tmp_path / "results").glob("one/*/*/random-*.json")
+    left = path.parent / ".partial" / f"{path.stem}-01234567-3.rows.jsonl"
+    left.write_text("")
+    (tmp_path / "results" / "one" / ".explainers.json").write_text('["random", "human"]')
+    assert run_all(plan, tmp_path) == ["one: 0 of 2 explainers to run"]
+    assert content(tmp_path / "results") == whole
+
+
 def test_a_run_waits_for_the_command_that_makes_its_model(tmp_path: Path) -> None:
     """Who has the published records alone can still run the rest of the plan."""
     made = 'model = "nowhere/net"\nmade_by = "faithbench train --arch bilstm"\n'

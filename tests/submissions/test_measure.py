@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,23 @@ def test_a_new_record_takes_the_place_of_the_old_one(copy: Copy, small_setup: Se
     ]
     assert outcome.record.task.n == N and outcome.record.seeds == (0,)
     assert outcome.record.timing.seconds_total is None
+
+
+def test_a_record_that_cannot_be_written_leaves_the_old_one(
+    copy: Copy, small_setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copy()
+    before = record_of(folder).read_bytes()
+    path = folder / "scores" / "sst2.jsonl"
+    path.write_text(path.read_text().replace("1.0", "1.5"))
+
+    def full(_path: Path, _data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(measure, "replace_file", full)
+    with pytest.raises(FaithbenchError, match=r"cannot be written to .*: No space left on"):
+        score_attributions(folder, read_entry(folder), small_setup, quiet)
+    assert record_of(folder).read_bytes() == before and rows_of(folder).exists()
 
 
 def test_fewer_examples_never_take_the_place_of_more(copy: Copy, small_setup: Setup) -> None:

@@ -15,9 +15,9 @@ from faithbench.core.types import Answer, Example
 from faithbench.data.dataset import Dataset
 from faithbench.training.base import Base
 from faithbench.training.card import (
-    begin_run,
     card_facts,
     check_same_run,
+    claimed,
     majority_scores,
     measured,
     write_card,
@@ -85,15 +85,19 @@ def test_a_folder_holds_one_training(tmp_path: Path) -> None:
     facts: dict[str, Any] = {"seed": 0}
     check_same_run(facts, tmp_path)
     assert not list(tmp_path.iterdir()), "a check leaves nothing behind"
-    begin_run(facts, tmp_path)
+    with claimed(facts, tmp_path):
+        message = "another process trains into .*; wait for it, or choose another --out"
+        with pytest.raises(FaithbenchError, match=message), claimed(facts, tmp_path):
+            pass
     check_same_run(facts, tmp_path)  # a killed run may go on
     with pytest.raises(FaithbenchError, match="holds a training with other data or settings"):
         check_same_run({"seed": 1}, tmp_path)
     write_card(facts, tmp_path)  # killed before the card was measured
     check_same_run(facts, tmp_path)
     (tmp_path / "run.json").unlink()
-    with pytest.raises(FaithbenchError, match="already holds a trained model; choose another"):
-        check_same_run(facts, tmp_path)
+    for check in (check_same_run, lambda *given: claimed(*given).__enter__()):
+        with pytest.raises(FaithbenchError, match="already holds a trained model; choose another"):
+            check(facts, tmp_path)
 
 
 def test_a_note_is_there_whole_or_not_at_all(
@@ -106,7 +110,7 @@ def test_a_note_is_there_whole_or_not_at_all(
 
     monkeypatch.setattr(os, "fsync", cut)
     with pytest.raises(OSError, match="no power"):
-        begin_run({"seed": 0}, tmp_path)
+        claimed({"seed": 0}, tmp_path).__enter__()
     assert not list(tmp_path.iterdir())
 
 

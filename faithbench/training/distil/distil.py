@@ -38,7 +38,7 @@ from faithbench.records.record import read
 from faithbench.records.store import StoredRecord
 from faithbench.run.backends import choose_backend
 from faithbench.run.request import model_for
-from faithbench.training.card import begin_run, check_same_run, end_run, finished
+from faithbench.training.card import check_same_run, claimed, end_run, finished
 from faithbench.training.distil.fit import fit_student, read_trained
 from faithbench.training.distil.lessons import (
     Lessons,
@@ -257,31 +257,31 @@ def _train(
     """Train the initialisations that are not there yet, and write the card."""
     check_same_run(facts, folder, "a student")
     check_writable(folder, "--out")
-    begin_run(facts, folder)
-    done: list[Initialisation] = []
-    with telling_kept(lambda: len(done), request.seeds, "initialisations"):
-        for seed in range(request.seeds):
-            path = folder / f"student-{seed}.safetensors"
-            trained = read_trained(path)
-            if trained is None:
-                start = time.process_time()
-                trained = fit_student(
-                    model, lessons, request.recipe, card.shape, seed, path, progress
+    with claimed(facts, folder, "a student"):
+        done: list[Initialisation] = []
+        with telling_kept(lambda: len(done), request.seeds, "initialisations"):
+            for seed in range(request.seeds):
+                path = folder / f"student-{seed}.safetensors"
+                trained = read_trained(path)
+                if trained is None:
+                    start = time.process_time()
+                    trained = fit_student(
+                        model, lessons, request.recipe, card.shape, seed, path, progress
+                    )
+                    _note_seconds(folder, seed, time.process_time() - start)
+                done.append(
+                    Initialisation(
+                        seed=seed,
+                        file=path.name,
+                        sha256=file_sha256(path),
+                        train_losses=trained.train_losses,
+                        dev_losses=trained.dev_losses,
+                        epoch=trained.epoch,
+                        correlation=trained.correlation,
+                    )
                 )
-                _note_seconds(folder, seed, time.process_time() - start)
-            done.append(
-                Initialisation(
-                    seed=seed,
-                    file=path.name,
-                    sha256=file_sha256(path),
-                    train_losses=trained.train_losses,
-                    dev_losses=trained.dev_losses,
-                    epoch=trained.epoch,
-                    correlation=trained.correlation,
-                )
-            )
-    whole = card.model_copy(update={"initialisations": tuple(done)})
-    replace_file(folder / CARD, (whole.model_dump_json(indent=1) + "\n").encode())
+        whole = card.model_copy(update={"initialisations": tuple(done)})
+        replace_file(folder / CARD, (whole.model_dump_json(indent=1) + "\n").encode())
 
 
 def _note_seconds(folder: Path, seed: int, seconds: float) -> None:
