@@ -71,11 +71,12 @@ WORDS = ("good", "bad", "film", "plot", "very", "great", "dull", "and")
 
 @dataclass(frozen=True)
 class Target:
-    """A command to kill: what its folder holds before, the command, and where it writes."""
+    """A command to disturb: what its folder holds before, the command, and where it writes."""
 
     name: str
     prepare: Callable[[Path], object]
     words: list[str]
+    out: str
     before: Callable[[], object] | None = None
 
 
@@ -90,22 +91,24 @@ def targets(places: Path) -> list[Target]:
         "--out model"
     )
     return [
-        Target("run", copy("training"), RUN),
-        Target("run, four processes", copy("training"), [*RUN, "--jobs", "4"]),
-        Target("train", copy("training"), shlex.split(train), _frequent_checkpoints),
-        Target("train --full", copy("training"), shlex.split(f"{train} --full"),
+        Target("run", copy("training"), RUN, "results"),
+        Target("run, four processes", copy("training"), [*RUN, "--jobs", "4"], "results"),
+        Target("train", copy("training"), shlex.split(train), "model", _frequent_checkpoints),
+        Target("train --full", copy("training"), shlex.split(f"{train} --full"), "model",
                _frequent_checkpoints),
         Target("leaderboard run", copy("board"),
-               shlex.split("leaderboard run --plan plan.toml --records records --data data")),
+               shlex.split("leaderboard run --plan plan.toml --records records --data data"),
+               "records"),
         Target("leaderboard publish", copy("board"),
-               shlex.split("leaderboard publish --results results --records records")),
+               shlex.split("leaderboard publish --results results --records records"), "records"),
         Target("leaderboard build", copy("published"),
                shlex.split("leaderboard build --records records --out board --submissions none "
-               "--passed none.json")),
+               "--passed none.json"), "board"),
         Target("submission score", copy("submission-attributions"),
-               shlex.split("submission score all")),
+               shlex.split("submission score all"), "submissions/my-attr/records"),
         Target("submission run", copy("submission-plugin"),
-               shlex.split("submission run all --task sst2 --limit 4")),
+               shlex.split("submission run all --task sst2 --limit 4"),
+               "submissions/my-plug/records"),
     ]  # fmt: skip
 
 
@@ -318,15 +321,16 @@ def _problem(target: Target, folder: Path, whole: Undisturbed, ending: Ending) -
     if not ending.killed and ending.code != 0:
         return f"not killed, but ended with {ending.code}: {ending.err[-200:]}"
     left = _left_running(folder)
+    return "; ".join([*left, *lost_after(target, folder, whole, done=ending.code == 0)])
+
+
+def lost_after(target: Target, folder: Path, whole: Undisturbed, *, done: bool) -> list[str]:
+    """Run a command again, and return what is not as an undisturbed one leaves it."""
     again = run_target_command(target, folder, None)
-    if again.code == 0:
-        problems = differences(contents_of(folder), whole.files)
-    elif ending.code == 0 or "already holds" in again.err:
-        # Killed after its last step: it is finished, and says so.
-        problems = differences(contents_of(folder), whole.files)
-    else:
-        problems = [f"run again: {again.err.strip()[-300:]}"]
-    return "; ".join([*left, *problems])
+    # One that is finished may say so.
+    if again.code == 0 or done or "already holds" in again.err:
+        return differences(contents_of(folder), whole.files)
+    return [f"run again: {again.err.strip()[-300:]}"]
 
 
 def _left_running(folder: Path) -> list[str]:

@@ -34,7 +34,7 @@ def publishing(tmp_path: Path) -> kills.Target:
     def prepare(folder: Path) -> None:
         shutil.copytree(tmp_path / "made", folder, dirs_exist_ok=True)
 
-    return kills.Target("publish", prepare, PUBLISH)
+    return kills.Target("publish", prepare, PUBLISH, "records")
 
 
 @posix
@@ -58,12 +58,12 @@ def test_what_a_kill_spoils_is_seen(publishing: kills.Target, tmp_path: Path) ->
 
 @posix
 def test_a_full_disk_and_equal_runs(publishing: kills.Target, tmp_path: Path) -> None:
-    campaign = Campaign("faults", fine=faults.FINE)
+    campaign = Campaign("faults", tmp_path / "log.jsonl", faults.FINE)
     whole = kills.undisturbed(publishing, tmp_path / "trials")
-    _, around, inside = next(faults.faults(10))
+    _, around, inside = next(faults.faults(10, "records"))
     fault = ("files of 0 bytes at most", around, inside)
     faults.try_fault(campaign, publishing, tmp_path / "trials", whole, fault)
-    faults.try_at_once(campaign, publishing, tmp_path / "trials", whole, 2)
+    faults.try_at_once(campaign, publishing, tmp_path / "trials", whole, 2, 0)
     assert campaign.findings == [] and campaign.total == 2
     assert campaign.counts["files of 0 bytes at most"]["one line"] == 1
 
