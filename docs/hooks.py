@@ -102,9 +102,9 @@ def adapted(text: str, page: str) -> str:
 
 @cache
 def title(repository_path: str) -> str:
-    """Return the heading of a page of the repository."""
-    first = (ROOT / repository_path).read_text(encoding="utf-8").splitlines()[0]
-    return first.lstrip("# ")
+    """Return the heading of a page of the repository; what builds made begins with a comment."""
+    lines = (ROOT / repository_path).read_text(encoding="utf-8").splitlines()
+    return next(line for line in lines if line.startswith("# ")).removeprefix("# ")
 
 
 @cache

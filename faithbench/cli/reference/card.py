@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -55,6 +57,11 @@ def paragraphs_of(docstring: str | None) -> tuple[str, ...]:
     """Return the paragraphs of a docstring, each as one line; the first one is the summary."""
     blocks = inspect.cleandoc(docstring or "").split("\n\n")
     return tuple(" ".join(block.split()) for block in blocks if block.strip())
+
+
+def plugin_options(files: Iterable[Path]) -> str:
+    """Return the options by which a command reads plugin files, to stand at its end."""
+    return "".join(f" --plugin {shlex.quote(str(file))}" for file in files)
 
 
 def references(papers: Iterable[Paper]) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from faithbench.cli.reference.card import Card, paragraphs_of, references, settings_of
+from faithbench.cli.reference.card import (
+    Card,
+    paragraphs_of,
+    plugin_options,
+    references,
+    settings_of,
+)
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.papers import Paper, paper_of, papers_of
 from faithbench.explainers.registry import EXPLAINERS
@@ -28,7 +34,7 @@ def explainer_papers(name: str, explainer: object = None) -> tuple[Paper, ...]:
     return papers_of(explainer)
 
 
-def explainer_card(text: str, files: Iterable[Path] = ()) -> Card:
+def explainer_card(text: str, files: Sequence[Path] = ()) -> Card:
     """Return the card of one explainer, by its name."""
     from faithbench.explainers.selection import find_explainers
 
@@ -46,8 +52,16 @@ def explainer_card(text: str, files: Iterable[Path] = ()) -> Card:
         settings_of(type_defaults(one.explainer)),
         tuple(_facts(one)),
         explainer_papers(one.name, one.explainer),
-        (f'faithbench explain --explainer {one.name} --text "A dull, tiresome film."',),
+        (_command(one) + plugin_options(files),),
     )
+
+
+def _command(one: Selected) -> str:
+    from faithbench.explainers.protocol import needs_rationale
+
+    if needs_rationale(one.explainer):  # which texts that are typed have not
+        return f"faithbench run --explainer {one.name},random --task sst2"
+    return f'faithbench explain --explainer {one.name} --text "A dull, tiresome film."'
 
 
 def type_defaults(explainer: object) -> dict[str, object]:

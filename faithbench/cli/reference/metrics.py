@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from faithbench.cli.reference.card import Card, paragraphs_of, references
+from faithbench.cli.reference.card import Card, paragraphs_of, plugin_options, references
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.papers import papers_of
 from faithbench.core.types import Case
@@ -22,6 +22,9 @@ from faithbench.metrics.registry import (
     Trained,
 )
 
+_TASKS: dict[Need, str] = {"answers": "squad", "sentences": "multirc"}
+"""Bundled tasks that have what a metric needs, where sst2 has not."""
+
 TOKENS = 20
 """Tokens of the text for which a metric's erased inputs are counted."""
 
@@ -33,7 +36,7 @@ _NEEDS: dict[Need, str] = {
 }
 
 
-def metric_card(name: str, files: Iterable[Path] = ()) -> Card:
+def metric_card(name: str, files: Sequence[Path] = ()) -> Card:
     """Return the card of one metric, by its name."""
     metrics = find_metrics(name, files=files)
     if len(metrics) != 1:
@@ -48,8 +51,15 @@ def metric_card(name: str, files: Iterable[Path] = ()) -> Card:
         paragraphs_of(score.__doc__)[1:] if written else (),
         facts=tuple(_facts(metric)),
         papers=papers_of(metric),
-        commands=() if isinstance(metric, Trained) else (f"faithbench run --metrics {name} ...",),
+        commands=tuple(_commands(metric, plugin_options(files))),
     )
+
+
+def _commands(metric: Metric, options: str) -> Iterator[str]:
+    if isinstance(metric, Trained):
+        return
+    task = _TASKS.get(metric.need, "sst2") if metric.need else "sst2"
+    yield f"faithbench run -e attention,random -t {task} --metrics {metric.name}{options}"
 
 
 def _facts(metric: Metric) -> Iterator[tuple[str, str]]:

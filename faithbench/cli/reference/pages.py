@@ -93,7 +93,7 @@ def index_page(title: str, text: str, rows: Sequence[tuple[str, str, str]]) -> s
             parts += _group(group, lines)
             lines = []
         group = its_group
-        lines.append((f"[{markdown(name)}]({page_name(name)})", prose(summary)))
+        lines.append((f"[`{name}`]({page_name(name)})", prose(summary)))
     return "\n\n".join([*parts, *_group(group, lines)]) + "\n"
 
 

@@ -80,6 +80,13 @@ def test_a_plugin_brings_its_papers(tmp_path: Path) -> None:
     assert card.summary == "Score as I like." and card.settings[0].default == "0.5"
     facts = dict(card.facts)
     assert facts["family"] == "plugin" and "not known" in facts["tested on"]
+    assert card.commands[0].endswith(f'"A dull, tiresome film." --plugin {path}')
+
+
+def test_what_needs_rationales_is_tried_on_a_task() -> None:
+    assert explainer_card("human").commands == (
+        "faithbench run --explainer human,random --task sst2",
+    )
 
 
 def test_captum_and_what_is_no_explainer() -> None:

@@ -54,10 +54,21 @@ def test_some_facts() -> None:
     assert metric_card("seconds").paragraphs == ()
 
 
-def test_a_plugin_brings_its_papers(tmp_path: Path) -> None:
-    path = tmp_path / "drop_with_paper.py"
+def test_a_metric_is_tried_on_a_task_that_has_what_it_needs() -> None:
+    run = "faithbench run -e attention,random -t "
+    assert metric_card("aopc").commands == (f"{run}sst2 --metrics aopc",)
+    assert metric_card("sentence_f1").commands == (f"{run}multirc --metrics sentence_f1",)
+    answers = "answer_recall_at_20"
+    assert metric_card(answers).commands == (f"{run}squad --metrics {answers}",)
+    assert metric_card("fresh_f1_topk").commands == ()
+
+
+def test_a_plugin_brings_its_papers_and_is_named_in_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "drop with paper.py"
     path.write_text(PLUGIN)
-    assert [p.key for p in metric_card("drop", [path]).papers] == ["yeh2019infidelity"]
+    card = metric_card("drop", [path])
+    assert [p.key for p in card.papers] == ["yeh2019infidelity"]
+    assert card.commands[0].endswith(f" --metrics drop --plugin '{path}'")
 
 
 def test_a_family_is_no_metric() -> None:

@@ -49,7 +49,7 @@ def test_an_index_has_a_table_per_group() -> None:
     page = index_page("All", "Text.", [("a:b=c", "one", "x|y"), ("d", "two", "z")])
     assert page == (
         "# All\n\nText.\n\n## One\n\n| name | what it is |\n| --- | --- |\n"
-        "| [a:b=c](a-b=c.md) | x\\|y |\n\n## Two\n\n| name | what it is |\n| --- | --- |\n"
-        "| [d](d.md) | z |\n"
+        "| [`a:b=c`](a-b=c.md) | x\\|y |\n\n## Two\n\n| name | what it is |\n| --- | --- |\n"
+        "| [`d`](d.md) | z |\n"
     )
     assert table(("a", "b"), [("1", "2")]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
