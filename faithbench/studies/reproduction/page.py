@@ -282,7 +282,7 @@ def _trial(trial: TrialResult) -> str:
         parts.append(f"p {_p(trial.p)}")
     if trial.n:
         parts.append(f"n {trial.n}")
-    if trial.why and trial.side != "for":
+    if trial.why:
         parts.append(markdown(trial.why))
     return ", ".join(parts)
 

@@ -18,7 +18,14 @@ from typing import Literal
 from faithbench.stats.pairwise import ALPHA, holm
 from faithbench.studies.reproduction.claims import ClaimSpec, Expression, Test, atoms_of, expand
 from faithbench.studies.reproduction.recipe import CellSpec
-from faithbench.studies.reproduction.trials import Side, Trial, describe, lacking, try_statement
+from faithbench.studies.reproduction.trials import (
+    ALONE,
+    Side,
+    Trial,
+    describe,
+    lacking,
+    try_statement,
+)
 from faithbench.studies.reproduction.values import Value
 
 Verdict = Literal["holds", "does not hold", "cannot be told"]
@@ -35,12 +42,14 @@ class Judged:
 
     @property
     def count(self) -> str:
-        """How many trials are on which side."""
+        """How many trials are on which side, and how many of them had no test."""
         sides = [trial.side for trial in self.trials]
         parts = [f"{sides.count('for')} of {len(sides)} for it"]
         parts += [f"{sides.count('against')} against"] if "against" in sides else []
         parts += [f"{sides.count('undecided')} undecided"] if "undecided" in sides else []
         parts += [f"{sides.count('missing')} not measured"] if "missing" in sides else []
+        alone = sum(trial.why == ALONE for trial in self.trials)
+        parts += [f"{alone} without a test"] if alone else []
         return ", ".join(parts)
 
 

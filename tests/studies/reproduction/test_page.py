@@ -30,6 +30,7 @@ from faithbench.studies.reproduction.result import (
     TrialResult,
     write_reproduction,
 )
+from faithbench.studies.reproduction.trials import ALONE
 
 DIGEST = "abcdef0123456789" * 4
 TRIAL = TrialResult(
@@ -162,6 +163,13 @@ def test_what_cannot_be_told_says_why_and_shows_what_is_not_for_it(tmp_path: Pat
     assert "- t0: undecided, " in text and "- t7: " in text and "- t8: " not in text
     assert "- and 2 more" in text and text.count("too few to tell") == 1 + 8
     assert "A | x" not in text.replace("\\", "").split("A note.")[1].split("\n\n")[1]
+
+
+def test_what_holds_by_the_numbers_alone_says_so(tmp_path: Path) -> None:
+    trial = TRIAL.model_copy(update={"p": None, "interval": None, "n": 1, "why": ALONE})
+    text, _ = pages(tmp_path, found(table(claims=(claim_of("holds", trials=(trial,)),))))
+    said = "for, difference +.250, theirs +.300, n 1, by the numbers alone, without a test"
+    assert said in text.replace("\\", "")
 
 
 def test_a_quick_reproduction_says_that_it_means_nothing(tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ def test_numbers_without_examples_and_seeds_are_compared_alone(test: str) -> Non
     found = judged(test, values, greater=[A, B])
     (trial,) = found.trials
     assert (found.verdict, trial.why) == ("holds", ALONE)
+    assert found.count == "1 of 1 for it, 1 without a test"
     assert (trial.difference, trial.p, trial.interval, trial.n) == (1.0, None, None, 1)
     assert judged(test, values, less=[A, B]).verdict == "does not hold"
     assert judged(test, values, greater=[A, 1.5]).verdict == "holds"
