@@ -125,6 +125,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "faithbench submission check submissions/my-method",
         "faithbench submission check all --no-model",
     ),
+    "submission held-out": (
+        "faithbench submission held-out submissions/my-method",
+        "faithbench submission held-out all --data DATA --sentences 200",
+    ),
     "submission planted": (
         "faithbench submission planted submissions/my-method",
         "faithbench submission planted all --texts 50 --seed 7",

@@ -13,7 +13,9 @@ from rich.text import Text
 
 from faithbench.cli.help.command import Application
 from faithbench.cli.options import PASSED, Commands, DataFolder, Passed
+from faithbench.cli.submission.held_out import ask_held_out
 from faithbench.cli.submission.planted import plant_words
+from faithbench.cli.submission.regenerate import regenerate_submissions
 from faithbench.cli.submission.run import (
     Folders,
     RecordsOfRoot,
@@ -21,7 +23,6 @@ from faithbench.cli.submission.run import (
     board_examples,
     board_records,
     find_submissions,
-    regenerate_submissions,
     run_submissions,
     score_submissions,
 )
@@ -151,5 +152,6 @@ submission_app.command("score")(score_submissions)
 submission_app.command("check")(check_submissions)
 submission_app.command("regenerate")(regenerate_submissions)
 submission_app.command("planted")(plant_words)
+submission_app.command("held-out")(ask_held_out)
 submission_app.command("preview")(preview_submissions)
 submission_app.command("scope")(print_scope)

@@ -1,8 +1,8 @@
-"""The commands that measure submissions: `submission run`, `score` and `regenerate`."""
+"""The commands that measure submissions as their authors do: `submission run` and `score`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,11 +17,9 @@ from faithbench.core.text import readable
 
 if TYPE_CHECKING:
     from faithbench.data.tasks import Task
-    from faithbench.records.passed import PassedCheck
     from faithbench.run.finish import Outcome
     from faithbench.submissions.entry import Entry
     from faithbench.submissions.sandbox.messages import Confined
-    from faithbench.submissions.status import NeededRecord
 
 Folders = Annotated[
     list[str], typer.Argument(help="Folders of submissions, or all.", metavar="FOLDER|all")
@@ -93,7 +91,7 @@ def run_submissions(
 
     Without --limit on the examples of the board's table, if it has one of these data and model.
     """
-    _run_plugins(
+    run_plugins(
         folders,
         task,
         model=model,
@@ -120,7 +118,7 @@ def board_records(records: Path | None, root: Path) -> Path | None:
     return records or (beside if beside.is_dir() else None)
 
 
-def _run_plugins(
+def run_plugins(
     folders: Sequence[str],
     task: str,
     *,
@@ -136,6 +134,7 @@ def _run_plugins(
     board: Path | None,
     root: Path,
 ) -> Measured:
+    """Run the code of submissions, each in its sandbox, and write records."""
     from faithbench.cli.display import progress_on
     from faithbench.data.dataset import load_dataset
     from faithbench.records.own_examples import unlike
@@ -217,12 +216,13 @@ def score_submissions(
     root: Root = Path("submissions"),
 ) -> None:
     """Measure submitted attributions, and write records."""
-    _score_attributions(folders, task, data=data, root=root).complain()
+    score_files(folders, task, data=data, root=root).complain()
 
 
-def _score_attributions(
+def score_files(
     folders: Sequence[str], task: str | None, *, data: Path | None, root: Path
 ) -> Measured:
+    """Measure the attributions of submissions, and write records."""
     from faithbench.cli.display import progress_on
     from faithbench.data.dataset import load_dataset
     from faithbench.submissions.rules import known_task
@@ -256,133 +256,8 @@ def _score_attributions(
     return _measure_each(console, wanted, "attributions", measure)
 
 
-def regenerate_submissions(
-    task: Annotated[
-        str,
-        typer.Option("--task", "-t", metavar="TASK", help="Task to run submitted explainers on."),
-    ] = "sst2",
-    limit: Limit = None,
-    data: DataFolder = None,
-    seconds: Seconds = 600,
-    memory: Memory = 4096,
-    strict: Strict = False,
-    allow_unconfined: AllowUnconfined = False,
-    passed: PassedOfRoot = None,
-    records: RecordsOfRoot = None,
-    root: Root = Path("submissions"),
-) -> None:
-    """Measure what was not measured here yet.
-
-    Submissions that then pass their check are recorded as such. Uses the bundled data and
-    models, and other data where --data has them. Explainers run on the examples of the board's
-    table, unless --limit says otherwise.
-    """
-    from faithbench.records.passed import read_passed
-    from faithbench.submissions.rules import known_task
-
-    console = Console(highlight=False)
-    # Beside the root: submissions elsewhere must not push these out of the repository's file.
-    file = passed or root.parent / PASSED
-    former = read_passed(file)
-    board = board_records(records, root)
-    own = board_examples(board, known_task(task), "bundled", "test") if limit is None else ()
-    limit = len(own) or limit
-    needed, failed = _find_needed(console, root, task, limit, data, former)
-    measured: dict[Path, set[str]] = {}
-    for record in needed:
-        paths = measured.setdefault(record.folder, set())
-        if record.current:
-            paths.update(former[record.folder.name].records)
-            continue
-        folders = [str(record.folder)]
-        if record.kind == "attributions":
-            outcome = _score_attributions(folders, record.task, data=data, root=root)
-        else:
-            outcome = _run_plugins(
-                folders,
-                record.task,
-                model=record.model,
-                data=data,
-                source=record.source,
-                split=record.split,
-                limit=record.limit,
-                seconds=seconds,
-                memory=memory,
-                strict=strict,
-                allow_unconfined=allow_unconfined,
-                board=board,
-                root=root,
-            )
-        paths.update(path.relative_to(record.folder).as_posix() for path in outcome.paths)
-        if outcome.failed:
-            failed.add(record.folder)
-    whole = {folder: paths for folder, paths in measured.items() if folder not in failed}
-    present = {folder.name for folder in find_submissions(["all"], root)}
-    kept = {name: check for name, check in former.items() if name in present}
-    failed |= _record_passed(console, whole, file, former, kept, data, board)
-    if failed:
-        raise FaithbenchError("not all submissions could be measured; see above")
-
-
-def _find_needed(
-    console: Console,
-    root: Path,
-    task: str,
-    limit: int | None,
-    data: Path | None,
-    passed: Mapping[str, PassedCheck],
-) -> tuple[list[NeededRecord], set[Path]]:
-    """Return the records that submissions should have, and the submissions that are unreadable."""
-    from faithbench.submissions.status import needed_records
-
-    needed: list[NeededRecord] = []
-    failed = set()
-    for folder in find_submissions(["all"], root):
-        try:
-            records = list(needed_records(folder, task, limit, data, passed))
-        except FaithbenchError as error:
-            failed.add(folder)
-            _print_failure(console, f"{readable(folder.name, 60)}: {error}")
-            continue
-        for record in records:
-            state = "up to date" if record.current else "to be measured"
-            console.print(Text(f"{folder.name}, {record.task}: {state}"), soft_wrap=True)
-        needed += records
-    return needed, failed
-
-
-def _record_passed(
-    console: Console,
-    measured: Mapping[Path, Collection[str]],
-    file: Path,
-    former: Mapping[str, PassedCheck],
-    kept: Mapping[str, PassedCheck],
-    data: Path | None,
-    board: Path | None,
-) -> set[Path]:
-    """Check what was measured, record what passes, and return the submissions that do not."""
-    from faithbench.core.files import temporary_folder
-    from faithbench.records.passed import write_passed
-    from faithbench.submissions.check import Checks
-    from faithbench.submissions.status import passed_check
-
-    passed, failed = dict(kept), set()
-    with temporary_folder() as cache:
-        # Without the model: these very records were measured with it just now, or before.
-        checks = Checks(data, cache, board=board)
-        for folder, paths in measured.items():
-            try:
-                passed[folder.name] = passed_check(folder, paths, checks)
-            except FaithbenchError as error:
-                failed.add(folder)
-                passed.pop(folder.name, None)
-                _print_failure(console, f"{folder.name}: {error}")
-    if passed != former:
-        write_passed(file, passed)
-    return failed
-
-
-def _print_failure(console: Console, line: str) -> None:
+def print_failure(console: Console, line: str) -> None:
+    """Print what is wrong with one submission, in a line."""
     console.print(Text(f"failed: {line}", style="red"), soft_wrap=True)
 
 
@@ -433,6 +308,8 @@ def _measure_each(
     from faithbench.run.tables import caption, results_tables
 
     failed, paths = 0, []
+    if not folders:
+        console.print(f"nothing to measure: no submission is of kind {kind}")
     for folder in folders:
         try:
             outcomes = measure(folder, checked_entry(folder, kind))
@@ -441,7 +318,7 @@ def _measure_each(
             message = str(error)
             if not message.startswith("submission "):
                 message = f"submission {readable(folder.name, 60)} {message}"
-            _print_failure(console, message)
+            print_failure(console, message)
             continue
         for outcome in outcomes:
             paths.append(outcome.path)
