@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from faithbench.cli.reference.card import Card
+from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import read_object
 from faithbench.data.hub import hub_reachable
 from faithbench.data.hub_faults import telling_faults
@@ -34,12 +35,18 @@ def model_card(name: str) -> Card:
         place = (("weights", located.base), ("card", "none: `faithbench train` writes one"))
         return Card(name, "a folder without a card", facts=place)
     card = read_object(path)
-    facts = (*_trained(card), *_extras(path.parent, name))
+    try:
+        task, kind = card["task"], card["kind"]
+        facts = (*_trained(card), *_extras(path.parent, f"-t {task} --model {name}"))
+    except KeyError as error:
+        raise FaithbenchError(
+            f"{path} does not tell {error}, as cards of `faithbench train` do; train it again"
+        ) from error
     return Card(
         name,
-        f"a {card['kind']} model of task {card['task']}",
+        f"a {kind} model of task {task}",
         facts=facts,
-        commands=(f"faithbench run --task {card['task']} --model {name}",),
+        commands=(f"faithbench run -e attention,random -t {task} --model {name}",),
     )
 
 
@@ -87,19 +94,22 @@ def _trained(card: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for split in ("train", "test"):
         if split in data:
             yield split, f"{data[split]['n']} examples of the {data[split]['source']} source"
-    yield "test", scores_text(card["test"])
+    yield "scores", scores_text(card["test"])
     if card.get("majority"):
         yield "majority", f"{scores_text(card['majority'])} for its largest class alone"
     for other in card.get("published", ()):
         yield "published", f"{other['metric']} {other['score']:g} by {other['model']}"
 
 
-def _extras(folder: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Yield what lies next to the weights: head statistics, and students of explainers."""
+def _extras(folder: Path, options: str) -> Iterator[tuple[str, str]]:
+    """Yield what lies next to the weights: head statistics, and students of explainers.
+
+    `options` name task and model to the commands that make them.
+    """
     heads = (folder / "heads.json").is_file()
-    yield "heads", "known: lrp-mask runs" if heads else f"none: `faithbench heads --model {name}`"
+    yield "heads", "known: lrp-mask runs" if heads else f"none: `faithbench heads {options}`"
     students = sorted(path.name for path in (folder / "students").glob("*/"))
-    yield "students", ", ".join(students) or "none: `faithbench distil` makes one for l2e"
+    yield "students", ", ".join(students) or f"none for l2e: `faithbench distil {options}`"
 
 
 def scores_text(scores: Mapping[str, float]) -> str:

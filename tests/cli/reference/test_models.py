@@ -16,18 +16,19 @@ def test_every_bundled_model_has_its_facts(name: str) -> None:
     card = model_card(name)
     facts = dict(card.facts)
     assert card.name == name and card.summary.endswith(f"of task {name.partition(':')[2]}")
-    assert facts["base"] == "sentence-transformers/all-MiniLM-L6-v2" and facts["test"]
+    assert facts["base"] == "sentence-transformers/all-MiniLM-L6-v2" and facts["scores"]
 
 
 def test_some_facts() -> None:
     facts = model_card("bundled:sst2").facts
     assert ("train", "6920 examples of the folder source") in facts
-    assert ("test", "accuracy 0.892, macro_f1 0.892, matthews 0.785") in facts
+    assert ("scores", "accuracy 0.892, macro_f1 0.892, matthews 0.785") in facts
     assert dict(facts)["trained"] == "lora, epochs 4, learning rate 0.001, seed 0"
     assert dict(facts)["published"] == "macro_f1 0.91 by BERT-base"
     assert dict(facts)["heads"] == "known: lrp-mask runs"
     assert dict(facts)["students"].startswith("deep-shap-labelling")
-    assert "faithbench heads" in dict(model_card("bundled:cola").facts)["heads"]
+    without = dict(model_card("bundled:cola").facts)
+    assert without["heads"] == "none: `faithbench heads -t cola --model bundled:cola`"
 
 
 def test_a_folder_without_a_card_and_no_model(tmp_path: Path) -> None:
@@ -35,6 +36,9 @@ def test_a_folder_without_a_card_and_no_model(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"")
     card = model_card(str(tmp_path))
     assert card.summary == "a folder without a card"
+    (tmp_path / "card.json").write_text('{"task": "sst2", "kind": "classification"}')
+    with pytest.raises(FaithbenchError, match=r"card\.json does not tell 'recipe', as cards of"):
+        model_card(str(tmp_path))
     with pytest.raises(FaithbenchError, match="no bundled model 'bundled:none'; there are: bundl"):
         model_card("bundled:none")
 
