@@ -10,6 +10,8 @@ plan follows from the published records, so that it changes only with them.
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import json
 import os
 import re
@@ -47,6 +49,7 @@ def main() -> None:
     elif options.data is None:
         parser.error("give --data <data folder>, or --plan")
     elif options.inside:
+        atexit.register(gc.freeze)  # as the command does
         mode, task, limit = options.inside.split(",")
         print(json.dumps(measure(mode, task, int(limit), options.data)))
     else:

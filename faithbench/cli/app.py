@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 import warnings
@@ -70,6 +72,8 @@ def _options(
 def main() -> None:
     """Run the command line; an error is one line, a traceback only with --debug."""
     _show_notes_plainly()
+    # The interpreter's last collections walk all that torch and transformers made: a second.
+    atexit.register(gc.freeze)
     try:
         app()
     except FaithbenchError as error:

@@ -89,6 +89,23 @@ main()
     assert process.stdout.splitlines()[-1] == "begun []"
 
 
+def test_a_command_ends_without_collecting_what_it_loaded(tmp_path: Path) -> None:
+    """What is registered first to be called at exit is called last."""
+    code = (
+        "import atexit, gc, sys; from faithbench.cli.app import main; "
+        "atexit.register(lambda: print('frozen:', gc.get_freeze_count() > 1000)); "
+        "sys.argv[1:] = ['--version']; main()"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        env=fresh(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert process.stdout.splitlines()[-1] == "frozen: True"
+
+
 def test_compare_loads_no_network(tmp_path: Path) -> None:
     """Tests are scipy's; nothing else that is heavy is needed."""
     store(tmp_path / "results", "lime-11111111", {"aopc": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]})
