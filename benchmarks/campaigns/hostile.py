@@ -4,9 +4,11 @@
 
 An honest submission is changed in every way that the tests know (strays, links, entries with lies,
 forged records and rows), in pairs of these, in its name, and by bytes; each must be refused in one
-line, or checked as harmless, with no file changed. Then explainers that read, write, talk, fork,
-hang, print, raise and return nonsense are run by `submission run`: each ends in one line or an
-ordinary result, with no file outside their folder changed and no secret in what they return.
+line by what CI does with it (`submission scope` and `check`), or be harmless, with no file changed;
+and the board, for which the honest one has passed, must leave it out. Then explainers that read,
+write, talk, fork, hang, print, raise and return nonsense are run by `submission run`: each ends in
+one line or an ordinary result, with no file outside their folder changed and no secret in what they
+return.
 """
 
 from __future__ import annotations
@@ -146,14 +148,58 @@ def _checked(honest: Path, work: Path, cases: list[Hostile]) -> tuple[str, str]:
     before = contents(parent)
     try:
         faults = check_submission(folder, Checks(None, work / "cache")).faults
+        refused = _refused_by_scope(folder)
+        shown = _is_shown(honest, folder, work)
     except Exception as error:
         return "traceback", f"{type(error).__name__}: {error}"[:200]
+    if shown:
+        return "shown unchecked", ""
     if changed := differences(contents(parent), before):
         return "changed a file", changed[0]
-    lines = [str(fault) for fault in faults]
+    lines = [*refused, *(str(fault) for fault in faults)]
     if any(not line.isprintable() or len(line) > 1200 for line in lines):
         return "more than a line", lines[0][:200]
     return ("one line" if lines else "harmless"), ""
+
+
+def _refused_by_scope(folder: Path) -> list[str]:
+    """Return why `submission scope` refuses a request with these files, in a line, or nothing."""
+    from faithbench.submissions.review import changed_paths, touched
+
+    listing = b""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_dir():
+            mode = "120000" if path.is_symlink() else "100644"
+            name = os.fsencode(path.relative_to(folder))
+            listing += f":000000 {mode} 0000000 1234567 A".encode()
+            listing += b"\0submissions/" + folder.name.encode() + b"/" + name + b"\0"
+    try:
+        touched(changed_paths(listing))
+    except FaithbenchError as error:
+        return [str(error)]
+    return []
+
+
+def _is_shown(honest: Path, folder: Path, work: Path) -> bool:
+    """Return whether a board takes changed files, where the honest ones have passed."""
+    from faithbench.core.files import file_sha256
+    from faithbench.records.passed import (
+        PassedCheck,
+        accepted_submissions,
+        content_digest,
+        write_passed,
+    )
+
+    def files(top: Path) -> dict[str, str | bool]:
+        paths = (path for path in top.rglob("*") if path.is_symlink() or path.is_file())
+        return {str(p.relative_to(top)): p.is_symlink() or file_sha256(p) for p in paths}
+
+    passed = work / "passed.json"
+    if not passed.is_file():
+        check = PassedCheck(content=content_digest(honest), records=())
+        write_passed(passed, {honest.name: check})
+    taken = accepted_submissions(folder.parent, passed).accepted
+    return bool(taken) and files(folder) != files(honest)
 
 
 def run_workers(campaign: Campaign, plugin: Path, work: Path, most: int) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from faithbench.records.passed import PassedCheck, content_digest, write_passed
 from faithbench.training.saving import TrainingState, save_checkpoint
 from tests.support.paths import ROOT
 from tests.support.stores import store
@@ -127,6 +128,16 @@ def test_pairs_of_changes_and_bytes(scored: Path, tmp_path: Path) -> None:
     campaign = Campaign("hostile", fine=hostile.FINE)
     hostile.check_pairs(campaign, scored, tmp_path, 4)
     assert campaign.findings == [] and campaign.total == 8
+
+
+def test_what_is_shown_unchecked_is_seen(scored: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(scored, tmp_path / "all" / scored.name))
+    assert not hostile._is_shown(scored, folder, tmp_path), "it is the honest one"
+    (folder / "README.md").write_text("other")
+    assert not hostile._is_shown(scored, folder, tmp_path), "it is left out"
+    check = PassedCheck(content=content_digest(folder), records=())
+    write_passed(tmp_path / "passed.json", {folder.name: check})
+    assert hostile._is_shown(scored, folder, tmp_path)
 
 
 @posix
