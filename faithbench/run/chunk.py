@@ -162,9 +162,10 @@ def compute_chunk(session: Session, job: Job, chunk: Chunk, tell: Tell) -> Chunk
     for cell, once in zip(job.cells, once_of_cells, strict=True):
         of_cell = [group for group in groups if group.explained.cell is cell]
         rows.append(tuple(_rows(job, predicted, of_cell, without, once)))
-    known = {key: pair for key, pair in zip(keys, bounds, strict=True) if pair is not None}
-    fresh = {key: pair for key, pair in known.items() if key not in chunk.bounds}
-    return ChunkRows(tuple(rows), fresh)
+    # Longest first, as chunks are: so merged shards know in which order one run keeps bounds.
+    longest_first = reversed(list(zip(keys, bounds, strict=True)))
+    found = {k: pair for k, pair in longest_first if pair is not None and k not in chunk.bounds}
+    return ChunkRows(tuple(rows), found)
 
 
 @dataclass(frozen=True)

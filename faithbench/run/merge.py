@@ -140,7 +140,7 @@ def _gather_bounds(job: Job, folders: Sequence[Path]) -> None:
     encodings = [encode(job.model, e, job.data.task.evidence, job.long) for e in job.data.examples]
     there = read_bounds(job.results, job.model)
     found: dict[str, tuple[float, float]] = {}
-    for encoding in sorted(encodings, key=lambda e: (len(e.ids), e.example.id)):
+    for encoding in sorted(encodings, key=lambda e: (len(e.ids), e.example.id), reverse=True):
         row = rows[encoding.example.id]
         prediction = Prediction(row.target, 0.0, row.right)  # of which the key reads the target
         key = bounds_key(job.model, encoding, prediction, job.operator)
