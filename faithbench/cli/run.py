@@ -84,6 +84,14 @@ def run(
             rich_help_panel=MODEL,
         ),
     ] = "float32",
+    compiled: Annotated[
+        bool,
+        typer.Option(
+            "--compiled",
+            help="Let torch.compile compile the engine's pass: for GPUs, takes minutes once.",
+            rich_help_panel=ADVANCED,
+        ),
+    ] = False,
     seed: Annotated[
         int,
         typer.Option(
@@ -223,6 +231,7 @@ def run(
             operator=operator,
             device=device,
             dtype=dtype,
+            compiled=compiled,
             seed=seed,
             seeds=seeds,
             encoder=encoder,

@@ -51,7 +51,14 @@ class Engine:
 
     @cached_property
     def _fast(self) -> FastEncoder | None:
-        return fast_encoder(self.model)
+        encoder = fast_encoder(self.model)
+        if encoder is None and self.model.compiled:
+            kind = self.model.network.config.model_type
+            raise FaithbenchError(
+                f"a {kind} model in {str(self.model.dtype).removeprefix('torch.')} has no pass "
+                "that is compiled here; leave --compiled out"
+            )
+        return encoder
 
     @cached_property
     def differentiable(self) -> FastEncoder | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from faithbench.core.errors import FaithbenchError
+from faithbench.core.text import readable
 from faithbench.core.types import TokenRow
 from faithbench.models.devices import send
 from faithbench.models.encoding import inputs_of, pad_rows
@@ -37,7 +40,11 @@ def fast_encoder(model: Model, *, differentiable: bool = False) -> FastEncoder |
     their tokens are equal.
     """
     encoder = assemble_encoder(model, differentiable=differentiable)
-    return encoder if encoder is not None and _agrees(model, encoder) else None
+    if encoder is None or not _agrees(model, encoder):
+        return None
+    if differentiable or not model.compiled:
+        return encoder
+    return CompiledEncoder(encoder.network, encoder.blocks, encoder.shares, encoder.masks)
 
 
 def assemble_encoder(model: Model, *, differentiable: bool) -> FastEncoder | None:
@@ -173,6 +180,31 @@ class FastEncoder:
         pooler = getattr(self.network.base_model, "pooler", None)
         logits: Tensor = self.network.classifier(first if pooler is None else pooler(first))
         return logits
+
+
+COMPILER = "inductor"
+"""The backend of `torch.compile`, which is torch's own default."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledEncoder(FastEncoder):
+    """The same pass, compiled when it is first used, for packs of all sizes at once."""
+
+    @cached_property
+    def _compiled(self) -> Callable[[FastEncoder, Pack], Tensor]:
+        return torch.compile(FastEncoder.__call__, dynamic=True, backend=COMPILER)
+
+    def __call__(self, pack: Pack) -> Tensor:
+        """Return the logits [rows, classes], in the order of the pack."""
+        try:
+            return self._compiled(self, pack)
+        except torch.OutOfMemoryError:
+            raise  # for the engine, which takes a smaller pack
+        except RuntimeError as error:
+            raise FaithbenchError(
+                f"torch.compile failed ({type(error).__name__}: {readable(str(error))}); leave "
+                "--compiled out"
+            ) from error
 
 
 def _tokens(pack: Pack) -> list[int]:

@@ -44,7 +44,7 @@ class Model:
     `sha256` is the digest of all that decides its predictions: weights, configuration, tokenizer.
     `network` uses PyTorch's fused attention; `eager()` gives the same weights with
     attention matrices that can be read. Parameters never require gradients. `magnitudes` are kept
-    for the relevance pass.
+    for the relevance pass. The engine's pass is `compiled` by torch on demand, on GPUs alone.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Model:
     tokenizer: PreTrainedTokenizerBase
     labels: tuple[str, ...]
     kind: Kind = CLASSIFICATION
+    compiled: bool = False
     magnitudes: Magnitudes = field(default_factory=Magnitudes)
     _twins: dict[torch.dtype, PreTrainedModel] = field(default_factory=dict)
 
@@ -160,14 +161,20 @@ def load_model(
     revision: str | None = None,
     device: str = "auto",
     dtype: str = "float32",
+    compiled: bool = False,
 ) -> Model:
     """Load a classifier or question answerer: `bundled:<task>`, a folder, or a hub name.
 
     With the `kind` of a task, a model of another kind is refused. The model's labels are the
     task's, and after them those that its training added, such as `neutral`.
     """
+    if compiled and choose_device(device).type == "cpu":
+        raise FaithbenchError(
+            "--compiled is for GPUs: on the CPU it takes minutes and gains nothing; leave it out"
+        )
     with unloadable(ref):
-        return _load(ref, labels, kind, revision, device, dtype)
+        loaded = _load(ref, labels, kind, revision, device, dtype)
+    return replace(loaded, compiled=compiled)
 
 
 def _load(

@@ -13,7 +13,9 @@ from faithbench.records.schema import EnvironmentFacts, SourceFacts
 PACKAGES = ("captum", "faithbench", "numpy", "peft", "scipy", "tokenizers", "torch", "transformers")
 
 
-def environment(device: str, threads: int, tf32: bool | None = None) -> EnvironmentFacts:
+def environment(
+    device: str, threads: int, tf32: bool | None = None, compiled: bool | None = None
+) -> EnvironmentFacts:
     """Describe the software and the kind of machine, never the machine's name.
 
     Versions are read from the installed packages' metadata: nothing is imported for them.
@@ -26,6 +28,7 @@ def environment(device: str, threads: int, tf32: bool | None = None) -> Environm
         device=device,
         threads=threads,
         tf32=tf32,
+        compiled=compiled,
     )
 
 

@@ -37,11 +37,13 @@ def dumps(record: Record) -> str:
     # A first revision goes without saying.
     if record.explainer.revision == 1:
         del data["explainer"]["revision"]
-    # And only those of runs on a GPU have these two.
+    # And only those of runs on a GPU have these three.
     if record.timing.token_budget is None:
         del data["timing"]["token_budget"]
     if record.environment.tf32 is None:
         del data["environment"]["tf32"]
+    if record.environment.compiled is None:
+        del data["environment"]["compiled"]
     return seal_json(data)
 
 

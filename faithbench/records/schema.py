@@ -183,6 +183,7 @@ class EnvironmentFacts(Facts):
     """Versions of the software and the kind of machine, never the machine's name.
 
     `tf32` is true if float32 products were allowed to lose bits; None where nothing does so.
+    `compiled` is true if the engine's pass was compiled by torch, else None.
     """
 
     packages: dict[str, str]
@@ -191,6 +192,7 @@ class EnvironmentFacts(Facts):
     device: str
     threads: int
     tf32: bool | None = None
+    compiled: bool | None = None
 
 
 class SourceFacts(Facts):

@@ -215,7 +215,9 @@ def make_record(
         rows=RowsFacts(file=rows_file[0], sha256=rows_file[1]),
         cost=cost_facts(rows),
         timing=timing,
-        environment=environment(str(model.device), threads, allows_tf32(model.device)),
+        environment=environment(
+            str(model.device), threads, allows_tf32(model.device), model.compiled or None
+        ),
         source=source_state(Path(faithbench.__file__).parents[1]),
     )
 

@@ -116,7 +116,7 @@ class Cell:
             labels=job.company or [selected.label for selected in job.explainers],
             chunk=job.chunk,
             budget=job.budget,
-            device=str(job.model.device),
+            device=str(job.model.device) + ", compiled" * job.model.compiled,
         )
 
     @property

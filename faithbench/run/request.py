@@ -49,6 +49,7 @@ class Request:
     operator: str = "mask"
     device: str = "auto"
     dtype: str = "float32"
+    compiled: bool = False
     seed: int = 0
     seeds: int = 3
     encoder: str | None = None
@@ -159,6 +160,7 @@ def _load(request: Request, data: Dataset, dtype: str) -> Model:
         revision=revision,
         device=request.device,
         dtype=dtype,
+        compiled=request.compiled,
     )
 
 

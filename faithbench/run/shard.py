@@ -77,6 +77,7 @@ class Asked(Facts):
     operator: str
     device: str
     dtype: str
+    compiled: bool = False
     seed: int
     seeds: int
     encoder: str | None

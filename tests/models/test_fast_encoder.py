@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from faithbench.core.errors import FaithbenchError
 from faithbench.core.types import TokenRow
 from faithbench.explainers.passes.capture import embedding_leaf
+from faithbench.models import fast_encoder as module
 from faithbench.models import packed_linear as dense
 from faithbench.models.engine import Engine
-from faithbench.models.fast_encoder import FastEncoder, assemble_encoder, fast_encoder
+from faithbench.models.fast_encoder import (
+    CompiledEncoder,
+    FastEncoder,
+    assemble_encoder,
+    fast_encoder,
+)
 from faithbench.models.host_waits import count_host_waits
 from faithbench.models.model import Model
 from faithbench.models.packs import Pack
@@ -163,6 +171,45 @@ def test_many_lengths_take_as_few_operations_as_one(tiny_model) -> None:
         counts[name] = waits.operations
     assert counts["masked"] <= counts["one length"] + 15
     assert counts["by length"] > 8 * counts["masked"]
+
+
+@pytest.mark.slow
+def test_packs_of_all_sizes_are_compiled_a_few_times(
+    tiny_model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs: list[object] = []
+
+    def compiler(graph: torch.fx.GraphModule, _inputs: object) -> Callable[..., object]:
+        graphs.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(module, "COMPILER", compiler)
+    monkeypatch.setattr(dense, "packs", lambda weight: False)  # as on a GPU
+    model = in_precision(tiny_model(), torch.float32)
+    plain = fast_encoder(model)
+    compiled = fast_encoder(replace(model, compiled=True))
+    assert plain is not None and isinstance(compiled, CompiledEncoder)
+    # With a mask, as there; some packs have rows of one length.
+    plain, compiled = replace(plain, masks=True), replace(compiled, masks=True)
+    for lengths in ([5, 9, 9], range(4, 40), [7] * 6, [30, 31], [12] * 3, range(8, 20)):
+        pack = plain.pack([row_of(length, seed) for seed, length in enumerate(lengths)])
+        with torch.inference_mode():
+            assert torch.equal(compiled(pack), plain(pack))
+    assert len(graphs) == 2, "with a mask, and without"
+
+
+def test_what_cannot_be_compiled_is_one_line(tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise RuntimeError("no compiler here")
+
+    monkeypatch.setattr(module, "COMPILER", failing)
+    compiled = fast_encoder(replace(in_precision(tiny_model(), torch.float32), compiled=True))
+    assert compiled is not None
+    with pytest.raises(FaithbenchError, match=r"torch.compile failed .*leave --compiled out$"):
+        compiled(compiled.pack([row_of(5, 0)]))
+    other = replace(tiny_model("gpt2"), compiled=True)
+    with pytest.raises(FaithbenchError, match="a gpt2 model in float64 has no pass that is"):
+        Engine(other).log_probabilities([row_of(5, 0)])
 
 
 def row_of(length: int, seed: int) -> TokenRow:

@@ -183,6 +183,8 @@ def test_loading_says_what_cannot_be(saved: Path) -> None:
         load_model(str(saved), labels=LABELS, dtype="int8")
     with pytest.raises(FaithbenchError, match="device 'tpu' is not one of"):
         load_model(str(saved), labels=LABELS, device="tpu")
+    with pytest.raises(FaithbenchError, match="--compiled is for GPUs: on the CPU it takes"):
+        load_model(str(saved), labels=LABELS, device="cpu", compiled=True)
     for labels in (("only",), ("a", "b", "c")):
         with pytest.raises(
             FaithbenchError,

@@ -70,12 +70,14 @@ def test_the_cost_of_another_network_is_written_only_where_there_is_one(tmp_path
 
 def test_only_runs_on_a_gpu_have_its_facts(tmp_path: Path) -> None:
     text = dumps(Record.model_validate(RECORD))
-    assert "token_budget" not in text and "tf32" not in text
+    assert not any(name in text for name in ("token_budget", "tf32", "compiled"))
     timing = {**RECORD["timing"], "token_budget": 16384}
-    there = changed(timing=timing, environment={**RECORD["environment"], "tf32": False})
+    environment = {**RECORD["environment"], "tf32": False, "compiled": True}
+    there = changed(timing=timing, environment=environment)
     write(Record.model_validate(there), tmp_path / "r.json")
     record = read(tmp_path / "r.json")
     assert (record.timing.token_budget, record.environment.tf32) == (16384, False)
+    assert record.environment.compiled
     assert stored_json(saved(tmp_path, dumps(record))) == there
 
 

@@ -57,6 +57,12 @@ def test_rows_of_a_changed_model_are_not_continued(job: Job) -> None:
         assert partial_path(was) != partial_path(now) and was.key != now.key
 
 
+def test_rows_of_a_compiled_pass_are_a_record_s_but_are_not_continued(job: Job) -> None:
+    compiled = replace(job, model=replace(job.model, compiled=True))
+    for was, now in zip(job.cells, compiled.cells, strict=True):
+        assert was.identity == now.identity and was.key != now.key
+
+
 def test_cheap_jobs_are_cut_by_number_alone(job: Job) -> None:
     chunks = cut_chunks(job, encoded(job), [1.0, 3.0, 6.0], {})
     assert [len(chunk.encodings) for chunk in chunks] == [1, 4, 4, 4]

@@ -29,6 +29,7 @@ class ModelName:
     sha256: str
     device: str
     dtype: str
+    compiled: bool
     max_tokens: int
 
 
@@ -61,6 +62,7 @@ def pack(session: Session, job: Job, chunks: Sequence[Chunk], pickler: Any) -> b
         sha256=model.sha256,
         device=model.device.type,
         dtype=next(name for name, dtype in DTYPES.items() if dtype == model.dtype),
+        compiled=model.compiled,
         max_tokens=int(model.tokenizer.model_max_length),
     )
     without = replace(job, model=cast(Model, None))
@@ -86,6 +88,7 @@ def unpack(parcel: Parcel, threads: int = 1) -> tuple[Session, Job]:
         revision=named.revision,
         device=named.device,
         dtype=named.dtype,
+        compiled=named.compiled,
     )
     if model.sha256 != named.sha256:
         raise FaithbenchError(

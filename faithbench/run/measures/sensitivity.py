@@ -156,7 +156,9 @@ def perturbed_words(
         for dtype, twin in model._twins.items()
     }
     network = _grown(model.network, longer)
-    return replace(model, network=network, tokenizer=tokenizer, _twins=twins), ids
+    # A network that lives for one chunk is not worth compiling.
+    grown = replace(model, network=network, tokenizer=tokenizer, compiled=False, _twins=twins)
+    return grown, ids
 
 
 def _grown(network: PreTrainedModel, table: torch.Tensor) -> PreTrainedModel:
