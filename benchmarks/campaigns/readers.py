@@ -184,15 +184,14 @@ def _neighbours(folder: Path, path: Path) -> Reading:
 
 
 def read_model(folder: Path) -> Reading:
-    """Read what decides an adapter's network, known by its digest."""
+    """Read what decides an adapter's network, known by its digest, and the card's scores."""
     from faithbench.core.files import read_object
     from faithbench.models.files.digest import sha256_of_model
-    from faithbench.models.files.weights import locate_adapter
+    from faithbench.models.files.weights import locate_adapter, read_card
 
     name = sha256_of_model(locate_adapter(folder))
-    settings, card = (read_object(folder / n) for n in ("adapter_config.json", "card.json"))
-    value = (settings.get("r"), settings.get("lora_alpha"), card.get("labels"), card.get("kind"))
-    return Reading(value, name)
+    settings = read_object(folder / "adapter_config.json")
+    return Reading((settings.get("r"), settings.get("lora_alpha"), read_card(folder)), name)
 
 
 def read_heads(path: Path) -> Reading:

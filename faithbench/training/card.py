@@ -11,10 +11,12 @@ from typing import Any
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import locked, replace_file
+from faithbench.core.seals import seal_json
 from faithbench.core.types import Progress
 from faithbench.data.dataset import Dataset
 from faithbench.data.kinds import KINDS
 from faithbench.models.evaluation import evaluate
+from faithbench.models.files.weights import read_card
 from faithbench.models.model import load_model
 from faithbench.training.base import Base
 from faithbench.training.dev_metric import score_added
@@ -110,7 +112,7 @@ def finished(facts: dict[str, Any], out: Path) -> dict[str, Any] | None:
     """Return the card of a folder whose training has ended, if it had these facts."""
     if not is_finished(out):
         return None
-    card: dict[str, Any] = json.loads((out / "card.json").read_text())
+    card = read_card(out)
     same = all(card.get(key) == value for key, value in json.loads(json.dumps(facts)).items())
     return card if same else None
 
@@ -165,9 +167,8 @@ def majority_scores(train: Dataset, test: Dataset) -> dict[str, float] | None:
 
 
 def write_card(card: dict[str, Any], folder: Path) -> None:
-    """Write a card as sorted JSON."""
-    text = json.dumps(card, indent=2, sort_keys=True) + "\n"
-    replace_file(folder / "card.json", text.encode())
+    """Write a card as sorted JSON, with its own sha256."""
+    replace_file(folder / "card.json", seal_json(card).encode())
 
 
 def _rounded(scores: dict[str, float]) -> dict[str, float]:

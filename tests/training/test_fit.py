@@ -19,7 +19,7 @@ from faithbench.core.files import file_sha256
 from faithbench.data.dataset import load_dataset
 from faithbench.data.tasks import load_task
 from faithbench.models.evaluation import accuracy
-from faithbench.models.files.weights import BASE_SHA256, base_encoder
+from faithbench.models.files.weights import BASE_SHA256, base_encoder, read_card
 from faithbench.models.model import load_model
 from faithbench.training.fit import fit, over
 from faithbench.training.recipe import Recipe, Splits
@@ -85,7 +85,7 @@ def halved(splits: Splits, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_card(splits: Splits, trained: tuple[Path, list[str]]) -> None:
     out, _ = trained
-    card = json.loads((out / "card.json").read_text())
+    card = read_card(out)
     assert card == {
         "adapter_sha256": file_sha256(out / "adapter_model.safetensors"),
         "base": "sentence-transformers/all-MiniLM-L6-v2",
@@ -219,7 +219,7 @@ def test_a_killed_training_continues_to_the_same_bytes(
     steps.clear()
     card = fit(splits, RECIPE, halved, lambda *step: steps.append(step[0]))
     assert steps == ["reading train", "scoring test"]
-    assert card == json.loads((halved / "card.json").read_text())
+    assert card == read_card(halved)
     assert {path.name for path in halved.iterdir()} == KEPT
     for name in KEPT:
         assert (halved / name).read_bytes() == (trained[0] / name).read_bytes(), name

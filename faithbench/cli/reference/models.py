@@ -8,7 +8,6 @@ from typing import Any
 
 from faithbench.cli.reference.card import Card
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import read_object
 from faithbench.data.hub import hub_reachable
 from faithbench.data.hub_faults import telling_faults
 from faithbench.data.tasks import load_task, task_names
@@ -24,7 +23,7 @@ def bundled_models() -> tuple[str, ...]:
 
 def model_card(name: str) -> Card:
     """Return the card of a model: `bundled:<task>`, a folder, or a name on the hub."""
-    from faithbench.models.files.weights import locate
+    from faithbench.models.files.weights import locate, read_card
 
     located = locate(name, option="the name")
     folder = located.adapter or located.folder
@@ -34,7 +33,7 @@ def model_card(name: str) -> Card:
     if not path.is_file():
         place = (("weights", located.base), ("card", "none: `faithbench train` writes one"))
         return Card(name, "a folder without a card", facts=place)
-    card = read_object(path)
+    card = read_card(path.parent)
     try:
         task, kind = card["task"], card["kind"]
         facts = (*_trained(card), *_extras(path.parent, f"-t {task} --model {name}"))

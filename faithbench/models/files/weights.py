@@ -12,6 +12,7 @@ from typing import Any
 
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.files import cache_folder, cached_sha256, read_object, replace_file, slug
+from faithbench.core.seals import unseal_json
 from faithbench.core.text import plain, readable
 from faithbench.data.hub import hub_reachable, prepare_offline
 from faithbench.data.hub_faults import telling_faults
@@ -132,11 +133,18 @@ def _remembered(sha256: str) -> list[Path]:
 
 
 def read_card(adapter: Path) -> dict[str, Any]:
-    """Read the card that `faithbench train` wrote next to an adapter."""
+    """Read the card that `faithbench train` wrote next to weights, which names its own sha256."""
     file = adapter / "card.json"
     if not file.is_file():
         raise FaithbenchError(f"adapter {adapter} has no card.json; make it with faithbench train")
-    return read_object(file, "train it again")
+    card = read_object(file, "train it again")
+    try:
+        # Cards of older versions have no sha256 of their own.
+        return unseal_json(card, file.read_bytes(), sealed="sha256" in card)
+    except ValueError as error:
+        raise FaithbenchError(
+            f"cannot read {file}: {error}; restore it, or train it again"
+        ) from error
 
 
 def base_folder(name: str, option: str = "--model") -> tuple[Path, str]:

@@ -7,13 +7,11 @@ in the rationales. `fresh` is the whole of it; whatever is finished is found aga
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -31,6 +29,7 @@ from faithbench.explainers.protocol import needs_training, taught
 from faithbench.explainers.selection import Selected, select_explainers
 from faithbench.models.encoding import encode
 from faithbench.models.evaluation import outcomes
+from faithbench.models.files.weights import read_card
 from faithbench.models.model import Model, load_model
 from faithbench.records.store import StoredRecord
 from faithbench.run.backends import choose_backend, default_jobs
@@ -330,7 +329,7 @@ def _scored(
     right = (np.array(predicted) == np.array(gold)).mean(axis=0)
     path = None
     if arm.scored is not None:
-        cards = [_card(training_of(request, arm, seed)) for seed in range(request.seeds)]
+        cards = [read_card(training_of(request, arm, seed).folder) for seed in range(request.seeds)]
         path = write_record(
             request.records, arm.label, arm.scored, request.how, splits, cards[0], predicted
         )
@@ -344,11 +343,6 @@ def _scored(
     return ArmScore(
         arm.label, arm.support, macro_f1, tuple(right.tolist()), float(np.mean(counts)), path
     )
-
-
-def _card(training: Training) -> dict[str, Any]:
-    card: dict[str, Any] = json.loads((training.folder / "card.json").read_text())
-    return card
 
 
 def _tests(arms: Sequence[ArmScore]) -> tuple[ArmTest, ...]:

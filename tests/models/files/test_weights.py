@@ -13,8 +13,15 @@ from typing import Any
 import pytest
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.seals import seal_json
 from faithbench.models.files import weights
-from faithbench.models.files.weights import Located, base_encoder, locate, sha256_of_weights
+from faithbench.models.files.weights import (
+    Located,
+    base_encoder,
+    locate,
+    read_card,
+    sha256_of_weights,
+)
 
 BASE = b"the base encoder's weights"
 ADAPTER = b"the adapter's weights"
@@ -124,6 +131,19 @@ def test_an_adapter_that_is_not_what_its_card_says(tmp_path: Path) -> None:
     assert complaint(str(folder)) == (
         f"adapter {folder}: checksum {sha256(b'The adapter' + ADAPTER[11:])[:12]}... differs from "
         f"its card's {sha256(ADAPTER)[:12]}...; restore the file or train it again"
+    )
+
+
+def test_a_card_that_was_changed_is_refused(tmp_path: Path) -> None:
+    folder = adapter_folder(tmp_path / "a")
+    card = json.loads((folder / "card.json").read_text()) | {"test": {"accuracy": 0.8765}}
+    (folder / "card.json").write_text(seal_json(card))
+    assert read_card(folder) == card
+    text = (folder / "card.json").read_text()
+    (folder / "card.json").write_text(text.replace("0.8765", "0.8766"))
+    assert complaint(str(folder)) == (
+        f"cannot read {folder / 'card.json'}: its content does not match its sha256; restore it, "
+        "or train it again"
     )
 
 
