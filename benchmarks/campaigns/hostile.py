@@ -58,20 +58,26 @@ ACTIONS = {
     "reads the environment of its parent": "open(f'/proc/{{os.getppid()}}/environ').read()",
     "writes outside": "open({outside!r} + '/x', 'w').write('x')",
     "removes outside": "os.remove({outside!r} + '/kept')",
+    "empties outside": "os.open({outside!r} + '/kept', os.O_RDONLY | os.O_TRUNC)",
     "links outside": "os.symlink({outside!r}, {outside!r} + '/link')",
     "talks": "socket.socket().bind(('127.0.0.1', 0))",
     "talks in pairs": "socket.socketpair()",
+    "talks by path": "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).connect({outside!r} + '/x')",
     "forks": "os.fork()",
     "starts a shell": "assert os.system('id') == 0",
     "signals its parent": "os.kill(os.getppid(), 9)",
+    "slows its parent": "os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)",
     "hangs": "time.sleep(10**6)",
     "spins": "\n        while True: pass",
     "prints for ever": "\n        while True: print('x' * 10**6)",
     "takes memory": "x = bytearray(10**11)",
+    "writes a large file": "open('large', 'wb').write(bytes(65 << 20))",
+    "hides a folder": "os.mkdir('hidden', 0o300)",
+    "nests folders": "[(os.mkdir('x'), os.chdir('x')) for _ in range(3000)]",
     "exits": "os._exit(0)",
     "raises a number": "raise SystemExit(3)",
     "raises many lines": "raise ValueError('a\\nb\\x1b[31m\\u202e' * 1000)",
-    "recurses": "self(probs, example)",
+    "calls itself for ever": "call = lambda again: again(again); call(call)",
     "returns NaN": "scores = [float('nan')] * len(scores)",
     "returns infinity": "scores = [1e400] * len(scores)",
     "returns texts": "scores = ['x'] * len(scores)",
@@ -81,8 +87,9 @@ ACTIONS = {
     "writes to every descriptor": "[os.write(n, b'x') for n in range(3, 20) if n]",
     "closes every descriptor": "os.closerange(0, 1000)",
 }
-# A descriptor is closed or full, or not: the others must fail, since what they try is forbidden.
-UNDECIDED = ("writes to every descriptor", "closes every descriptor")
+# A descriptor is closed or full, or not, and folders in its own do no harm if they can be removed:
+# the others must fail, since what they try is forbidden.
+UNDECIDED = ("writes to every descriptor", "closes every descriptor", "nests folders")
 
 
 def check_variants(campaign: Campaign, honest: Path, work: Path, pairs: int) -> None:
