@@ -6,6 +6,7 @@ or of the engine fails here, with its file and line.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -63,3 +64,25 @@ def test_waits_of_one_call(
     with count_host_waits() as waits:
         chosen.explainer(session, batch)
     assert waits.count <= CEILINGS[name], Counter(waits.places)
+
+
+@pytest.mark.parametrize("name", ["lrp-mask:mask=ones", "gae", "deep-shap", "lime", "kernel-shap"])
+def test_a_deeper_network_takes_no_more_waits(
+    name: str, tiny_model, batch_of, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lrp_rules, "picks_rows", lambda _: False)  # as on a GPU
+    (chosen,) = find_explainers(name)
+    counts = []
+    for blocks in (1, 4):
+        whole = tiny_model("bert", 2, torch.float32)
+        model = replace(whole, network=copy.deepcopy(whole.network), _twins={})
+        layers = model.network.bert.encoder.layer
+        model.network.bert.encoder.layer = torch.nn.ModuleList([*layers, *layers][:blocks])
+        model.network.config.num_hidden_layers = blocks
+        session = Session(model)
+        assert session.engine._fast is not None
+        batch = batch_of(model, TEXTS, [0, 1, 0, 1, 0])
+        with count_host_waits() as waits:
+            chosen.explainer(session, batch)
+        counts.append(waits.count)
+    assert counts[0] == counts[1] <= CEILINGS[name.partition(":")[0]]
