@@ -147,7 +147,7 @@ def test_cells_show_mean_interval_letters_and_skipped(small: Reader) -> None:
     assert small.texts("#results-table tbody bdi")[0] == label
     cell = small.one("#results-table tbody tr td:nth-child(14)")
     mean = f"{score.mean:.3f}".removeprefix("0")
-    assert cell.text.split("\n") == [f"{mean} ±.035", f"{score.letters} · 3 skipped"]
+    assert cell.text.split("\n") == [mean, f"±.035 {score.letters} 3 skipped"]
     assert "n = 197, 3 skipped; skill 1.00; the best" in cell.get_attribute("title")
     bold = [
         row.find_element("css selector", "bdi").text

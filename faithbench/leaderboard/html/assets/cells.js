@@ -49,9 +49,8 @@ function resultCell(column, place, first) {
       : make(
           "span",
           { class: "half" },
-          ` ±${speed ? short((high - low) / 2) : decimal((high - low) / 2)}`,
+          `±${speed ? short((high - low) / 2) : decimal((high - low) / 2)}`,
         );
-  const under = [letters, skipped ? `${skipped} skipped` : ""].filter(Boolean).join(" · ");
   const told = skill === null ? "" : `; skill ${decimal(skill, 2)}`;
   const made = make(
     "td",
@@ -60,8 +59,13 @@ function resultCell(column, place, first) {
       title: `${column.title} ${short(mean)}; ${interval}n = ${n}${skipped ? `, ${skipped} skipped` : ""}${told}${rank === 2 ? "; the best" : rank ? "; not significantly worse than the best" : ""}`,
     },
     make("span", { class: "mean" }, results.skill ? decimal(skill, 2) : value),
-    half,
-    speed ? null : make("span", { class: "letters" }, under),
+    make(
+      "span",
+      { class: "beneath" },
+      half,
+      letters && !speed ? [" ", make("span", { class: "letters" }, letters)] : null,
+      skipped && !speed ? [" ", make("span", {}, `${skipped} skipped`)] : null,
+    ),
   );
   made.style.setProperty("--fill", `${share(column, mean)}%`);
   return made;

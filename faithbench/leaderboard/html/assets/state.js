@@ -63,6 +63,8 @@ function faithfulnessColumn(table) {
   );
 }
 
+// A name may break after its marks, so that words stay whole where there is little room.
 function name(label) {
-  return make("bdi", {}, label);
+  const parts = label.split(/(?<=[:,])/);
+  return make("bdi", {}, parts.flatMap((part) => [part, make("wbr")]).slice(0, -1));
 }
