@@ -25,15 +25,17 @@ class Correlation(Closed):
 
 
 class Expression(Closed):
-    """A statement about cells: one of less, greater, same, correlation, all_of and count_of.
+    """A statement about cells: less, greater, same, not_above, correlation, all_of or count_of.
 
     A cell is named `row | column`. `each` stands for the statement with every combination of its
-    values in the place of `{name}`. `same` asks for a difference of at most `within`.
+    values in the place of `{name}`. `same` asks for a difference of at most `within`, `not_above`
+    that the first is not significantly above the second, nor by more than that.
     """
 
     less: tuple[Operand, Operand] | None = None
     greater: tuple[Operand, Operand] | None = None
     same: tuple[Operand, Operand] | None = None
+    not_above: tuple[Operand, Operand] | None = None
     within: float | None = None
     correlation: Correlation | None = None
     all_of: tuple[Expression, ...] | None = None
@@ -48,8 +50,8 @@ class Expression(Closed):
             raise ValueError(
                 f"needs exactly one of {', '.join(STATEMENTS)}, found {said or 'none'}"
             )
-        if (self.same is None) != (self.within is None):
-            raise ValueError("same and within go together")
+        if (self.same is None and self.not_above is None) != (self.within is None):
+            raise ValueError("same and not_above go together with within")
         if (self.count_of is None) != (self.at_least is None):
             raise ValueError("count_of and at_least go together")
         if self.all_of == () or self.count_of == () or not all(self.each.values()):
@@ -57,7 +59,7 @@ class Expression(Closed):
         return self
 
 
-STATEMENTS = ("less", "greater", "same", "correlation", "all_of", "count_of")
+STATEMENTS = ("less", "greater", "same", "not_above", "correlation", "all_of", "count_of")
 
 
 class ClaimSpec(Expression):
@@ -132,4 +134,4 @@ def operands_of(atom: Expression) -> tuple[Operand, ...]:
     """Return the cells and numbers that a statement is about."""
     if atom.correlation is not None:
         return (*atom.correlation.of, *atom.correlation.by)
-    return atom.less or atom.greater or atom.same or ()
+    return atom.less or atom.greater or atom.same or atom.not_above or ()

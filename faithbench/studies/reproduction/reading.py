@@ -184,5 +184,7 @@ def _check_atom(
         raise FaithbenchError(f"{item.id}, claim {claim.says[:40]!r}: of and by differ in length")
     if (atom.correlation is not None) != (claim.test == "tau"):
         raise FaithbenchError(f"{item.id}, claim {claim.says[:40]!r}: correlation goes with tau")
-    if (atom.same is not None) != (claim.test == "interval"):
-        raise FaithbenchError(f"{item.id}, claim {claim.says[:40]!r}: same goes with interval")
+    if (atom.within is not None) != (claim.test == "interval"):
+        raise FaithbenchError(
+            f"{item.id}, claim {claim.says[:40]!r}: same and not_above go with interval"
+        )

@@ -27,8 +27,8 @@ class Trial:
 
     `difference` is ours in the claimed direction, `theirs` the paper's; a positive one agrees with
     the claim. So does a positive `effect`, that of the test: one outlier can turn a mean. `p` is
-    after Holm, None where there was no test. `most` is the upper end of the interval for all
-    statements of the claim together. `why` says why it cannot be told.
+    after Holm, None where there was no test. `interval` is that of the difference alone, `wide`
+    that for all statements of the claim together (Bonferroni). `why` says why it cannot be told.
     """
 
     what: str
@@ -40,14 +40,14 @@ class Trial:
     n: int = 0
     why: str = ""
     effect: float = 0.0
-    most: float | None = None
+    wide: Interval | None = None
 
 
 @dataclass(frozen=True)
 class _Question:
     """What is asked of two sides: in words, by which test, and in which direction, 1 or -1.
 
-    `error` is the share of error that its end of the claim's interval may have.
+    `error` is the share of error that its wide interval may have.
     """
 
     what: str
@@ -76,15 +76,15 @@ def try_statement(
     what = describe(atom)
     if atom.correlation is not None:
         return _correlated(atom, what, values)
-    first, second = atom.greater or atom.less or atom.same or (0.0, 0.0)
+    first, second = atom.greater or atom.less or atom.same or atom.not_above or (0.0, 0.0)
     sign = -1.0 if atom.less is not None else 1.0
     theirs = _printed_difference(first, second, cells)
     left, right = (_measured(operand, values) for operand in (first, second))
     trial = _compared(_Question(what, test, sign, error), left, right)
     trial = replace(trial, theirs=None if theirs is None else sign * theirs)
-    if atom.same is not None:
-        return _equal(trial, atom.within or 0.0)
-    return trial
+    if atom.within is None:
+        return trial
+    return _bounded(trial, atom.within, below=atom.same is not None)
 
 
 def describe(atom: Expression) -> str:
@@ -93,13 +93,13 @@ def describe(atom: Expression) -> str:
         way = "rises" if atom.correlation.sign == "positive" else "falls"
         first, *_, last = atom.correlation.of
         return f"{way} from {first!r} to {last!r}"
-    words = {"greater": ">", "less": "<", "same": "="}
+    words = {"greater": ">", "less": "<", "same": "=", "not_above": "<="}
     for name, sign in words.items():
         pair = getattr(atom, name)
         if pair is not None:
-            margin = f" (within {atom.within:g})" if name == "same" else ""
+            margin = f" (within {atom.within:g})" if atom.within is not None else ""
             return f"{_named(pair[0])} {sign} {_named(pair[1])}{margin}"
-    raise AssertionError("an atom is one of the four")
+    raise AssertionError("an atom is one of the five")
 
 
 def _named(operand: Operand) -> str:
@@ -170,11 +170,11 @@ def _unpaired(asked: _Question, first: Mapping[str, float], second: Mapping[str,
         asked.what,
         "undecided",
         difference,
-        (difference - 1.96 * spread, difference + 1.96 * spread),
+        _around(difference, 1.96 * spread),
         p=result.p,
         n=result.n,
         effect=asked.sign * result.effect,
-        most=difference + _normal_end(asked.error) * spread,
+        wide=_around(difference, _normal_end(asked.error) * spread),
     )
 
 
@@ -187,7 +187,8 @@ def _paired(asked: _Question, first: Mapping[str, float], second: Mapping[str, f
         return Trial(asked.what, "undecided", n=len(changes), why=f"only {len(changes)} examples")
     mean, interval, n, _ = summarise(changes)
     assert mean is not None and interval is not None  # of at least FEWEST values
-    most = mean + (interval[1] - mean) * _normal_end(asked.error) / _normal_end(ALPHA)
+    scale = _normal_end(asked.error) / _normal_end(ALPHA)
+    wide = (mean - scale * (mean - interval[0]), mean + scale * (interval[1] - mean))
     # Right or wrong, in any unit; means over several seeds are neither, and are ranked.
     kinds = {value for side in pairs for value in side} - {0.0}
     two_valued = len(kinds) == 1
@@ -195,8 +196,9 @@ def _paired(asked: _Question, first: Mapping[str, float], second: Mapping[str, f
         # No draw of pairs that are equal has one that differs, but of all texts some may: with n
         # texts, 1 - x^(1/n) is the share of which none is drawn with a chance of x.
         size = abs(kinds.pop())
-        reach, most = (size * (1 - (level / 2) ** (1 / n)) for level in (ALPHA, asked.error))
-        interval = (-reach, reach)
+        interval, wide = (
+            _around(0.0, size * (1 - (level / 2) ** (1 / n))) for level in (ALPHA, asked.error)
+        )
     if asked.test == "mcnemar" and two_valued:
         result = mcnemar(*([float(value != 0) for value in side] for side in pairs))
     else:
@@ -209,8 +211,12 @@ def _paired(asked: _Question, first: Mapping[str, float], second: Mapping[str, f
         p=result.p,
         n=n,
         effect=asked.sign * result.effect,
-        most=most,
+        wide=wide,
     )
+
+
+def _around(middle: float, reach: float) -> Interval:
+    return middle - reach, middle + reach
 
 
 def _normal_end(error: float) -> float:
@@ -236,21 +242,26 @@ def _over_seeds(asked: _Question, left: Measured | float, right: Measured | floa
     from scipy.stats import t
 
     degrees, spread = len(sides[0]) + len(sides[1]) - 2, math.sqrt(sum(variances))
-    reach = float(t.ppf(1 - ALPHA / 2, degrees)) * spread
-    ends = (difference - reach, difference + reach)
-    most = difference + float(t.ppf(1 - asked.error / 2, degrees)) * spread
-    return Trial(asked.what, "undecided", difference, ends, p=p, n=n, most=most)
+    interval, wide = (
+        _around(difference, float(t.ppf(1 - level / 2, degrees)) * spread)
+        for level in (ALPHA, asked.error)
+    )
+    return Trial(asked.what, "undecided", difference, interval, p=p, n=n, wide=wide)
 
 
-def _equal(trial: Trial, within: float) -> Trial:
-    """Judge a statement of equality by the interval of the difference alone."""
-    if trial.interval is None:
+def _bounded(trial: Trial, within: float, *, below: bool) -> Trial:
+    """Judge by intervals alone that a difference is small: at most so far above 0, or also below.
+
+    Where only above counts, a difference that is significantly above 0 is against it, too.
+    """
+    if trial.interval is None or trial.wide is None:
         return replace(trial, side="undecided", p=None, why="no interval of the difference")
     low, high = trial.interval
-    if -within <= low and high <= within:
-        return replace(trial, side="for", p=None)
-    if high < -within or low > within:
+    least, most = trial.wide
+    if least > (within if below else 0.0) or (below and most < -within):
         return replace(trial, side="against", p=None)
+    if high <= within and (-within <= low or not below):
+        return replace(trial, side="for", p=None)
     return replace(trial, p=None, why=f"the interval reaches beyond {within:g}")
 
 

@@ -4,9 +4,9 @@ A statement is for its claim if the difference is significant in the claimed dir
 over all statements of the claim. It is against it if it is significant the other way, or if the
 95% interval of our difference holds 0 but not the paper's own: a difference of that size would
 have been seen. Of many statements one misses the paper's difference by chance, so that the end
-towards it is that of the interval for all statements together (Bonferroni). Otherwise there were
-too few examples to tell. Numbers that have neither examples nor seeds, such as times, are compared
-as they are, and the trial says so.
+towards it is that of the wide interval, for all statements together. Otherwise there were too few
+examples to tell. Numbers that have neither examples nor seeds, such as times, are compared as they
+are, and the trial says so.
 """
 
 from __future__ import annotations
@@ -113,6 +113,6 @@ def _sided(trial: Trial, test: Test) -> Trial:
 
 def _is_smaller(trial: Trial) -> bool:
     """Return whether our difference may be 0, and cannot be as large as the paper's."""
-    if trial.interval is None or trial.most is None or trial.theirs is None:
+    if trial.interval is None or trial.wide is None or trial.theirs is None:
         return False
-    return trial.interval[0] <= 0 and trial.theirs > 0 and trial.most < trial.theirs
+    return trial.interval[0] <= 0 and trial.theirs > 0 and trial.wide[1] < trial.theirs

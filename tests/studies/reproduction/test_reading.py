@@ -92,12 +92,13 @@ def changed(old: str, new: str) -> str:
         ),
         (
             changed("signed-rank", "interval"),
-            "table-1, claim 'A has the higher AOPC.': same goes with interval",
+            "table-1, claim 'A has the higher AOPC.': same and not_above go with interval",
         ),
-        (changed("greater", "same"), "key 'items.0.claims.0': Value error, same and within go tog"),
+        (changed("greater", "same"), "key 'items.0.claims.0': Value error, same and not_above go"),
+        (changed("greater", "not_above"), "claims.0': Value error, same and not_above go together"),
         (
             changed(HIGHER, HIGHER + "\nwithin = 0.1"),
-            "key 'items.0.claims.0': Value error, same and within go together",
+            "key 'items.0.claims.0': Value error, same and not_above go together with within",
         ),
         (
             changed(HIGHER, 'count_of = [{ greater = ["A | AOPC", 0] }]'),
@@ -106,7 +107,7 @@ def changed(old: str, new: str) -> str:
         (
             changed(HIGHER, ""),
             "key 'items.0.claims.0': Value error, needs exactly one of less, greater, same, "
-            "correlation, all_of, count_of, found none",
+            "not_above, correlation, all_of, count_of, found none",
         ),
         (changed(HIGHER, HIGHER + '\nless = ["A | AOPC", 1]'), "found ['less', 'greater']"),
         (changed("signed-rank", "wilcoxon"), "key 'items.0.claims.0.test': Input should be"),

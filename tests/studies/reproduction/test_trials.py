@@ -35,7 +35,7 @@ def test_rank_sum_takes_the_texts_of_both_sides_for_strangers() -> None:
     variances = [sum((v - sum(side) / 10) ** 2 for v in side) / 9 / 10 for side in (HIGH, LOW)]
     reach = 1.96 * sum(variances) ** 0.5
     assert trial.interval == pytest.approx((0.355 - reach, 0.355 + reach))
-    assert trial.most == pytest.approx(0.355 + reach, rel=1e-4)
+    assert trial.wide == pytest.approx((0.355 - reach, 0.355 + reach), rel=1e-4)
     assert found.verdict == "holds"
     assert judged("rank-sum", {A: second, B: first}, greater=[A, B]).verdict == "does not hold"
 
@@ -49,12 +49,12 @@ def test_t_is_over_seeds_whatever_the_examples_say() -> None:
     # Both have a deviation of .01; t of four degrees reaches 2.776 standard errors.
     reach = 2.776445 * (2 * 0.01**2 / 3) ** 0.5
     assert trial.interval == pytest.approx((0.1 - reach, 0.1 + reach), rel=1e-5)
-    assert trial.most == pytest.approx(0.1 + reach, rel=1e-5)
+    assert trial.wide == trial.interval
     # Of two statements, 3.495.
     both = [{"greater": [A, B]}, {"less": [B, A]}]
     reach *= 3.495406 / 2.776445
-    (most, _) = (trial.most for trial in judged("t", values, all_of=both).trials)
-    assert most == pytest.approx(0.1 + reach, rel=1e-5)
+    (wide, _) = (trial.wide for trial in judged("t", values, all_of=both).trials)
+    assert wide == pytest.approx((0.1 - reach, 0.1 + reach), rel=1e-5)
     assert judged("t", {A: values[B], B: values[A]}, greater=[A, B]).verdict == "does not hold"
     examples = {A: made(HIGH), B: made(LOW)}
     assert judged("t", examples, greater=[A, B]).why == "one seed: no test"
@@ -81,7 +81,7 @@ def test_texts_that_never_differ_leave_room_for_some_that_do(test: str, scale: f
     (trial,) = judged(test, equal, greater=[A, B]).trials
     assert (trial.difference, trial.p, trial.n) == (0.0, None, 100)
     assert trial.interval == pytest.approx((-0.03622 * scale, 0.03622 * scale), rel=1e-3)
-    assert trial.interval is not None and trial.most == trial.interval[1]
+    assert trial.wide == trial.interval
     # Nothing is known of how far values of other kinds may differ.
     same = {A: made(LOW), B: made(LOW)}
     assert judged(test, same, greater=[A, B]).trials[0].interval == (0.0, 0.0)

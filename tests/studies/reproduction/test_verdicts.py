@@ -72,6 +72,34 @@ def test_same_asks_for_an_interval_within_the_margin() -> None:
     assert (across.verdict, across.why) == ("cannot be told", "the interval reaches beyond 0.355")
 
 
+def test_not_above_asks_for_an_interval_below_the_margin() -> None:
+    """EVEN reaches some .13 to either side of 0, and .31 to .41 lie between HIGH and LOW."""
+    even = {A: made(EVEN), B: made([0.0] * 8)}
+    found = judged("interval", even, not_above=[A, B], within=0.2)
+    (trial,) = found.trials
+    assert found.verdict == "holds" and trial.what == "A | x <= B | x (within 0.2)"
+    assert trial.p is None and trial.difference == pytest.approx(0)
+    across = judged("interval", even, not_above=[A, B], within=0.1)
+    assert (across.verdict, across.why) == ("cannot be told", "the interval reaches beyond 0.1")
+    # Significantly above is against, whatever the margin; significantly below is for.
+    apart = {A: made(HIGH), B: made(LOW)}
+    for within in (0.3, 0.9):
+        assert judged("interval", apart, not_above=[A, B], within=within).verdict == "does not hold"
+    assert judged("interval", apart, not_above=[B, A], within=0.01).verdict == "holds"
+    assert judged("interval", apart, same=[B, A], within=0.01).verdict == "does not hold"
+
+
+@pytest.mark.parametrize(("mean", "one", "ten"), [(0.05, "for", "for"), (0.08, "against", "for")])
+def test_of_many_each_is_significant_less_easily(mean: float, one: str, ten: str) -> None:
+    """The interval reaches .065 to either side, and for ten statements together .093."""
+    values: dict[str, Value] = {A: made([v / 2 + mean for v in EVEN]), B: made([0.0] * 8)}
+    values |= {f"{n} | x": values[B] for n in range(9)}
+    statements = [{"not_above": [name, B], "within": 1.0} for name in (A, *values) if name != B]
+    (alone,) = judged("interval", values, all_of=statements[:1]).trials
+    (first, *_) = judged("interval", values, all_of=statements[1:]).trials
+    assert (alone.side, first.side) == (one, ten) and alone.interval == first.interval
+
+
 def test_a_correlation_is_tested_over_cells() -> None:
     names = [f"A | {n}" for n in range(6)]
     values: dict[str, Value] = {name: alone(0.1 * n) for n, name in enumerate(names)}
@@ -207,9 +235,10 @@ def test_of_many_statements_each_is_against_less_easily(others: int) -> None:
     many = [{"greater": [C, f"{n} | x"]} for n in range(others)]
     found = judged("signed-rank", values, cells, all_of=[{"greater": [A, B]}, *many])
     trial = found.trials[0]
-    assert trial.interval is not None and trial.most is not None
+    assert trial.interval is not None and trial.wide is not None
     reach = {0: 1.0, 1: 2.2414 / 1.96, 9: 2.8070 / 1.96, 99: 3.4808 / 1.96}[others]
-    assert trial.most == pytest.approx(reach * trial.interval[1], rel=1e-4)
+    assert trial.wide[1] == pytest.approx(reach * trial.interval[1], rel=1e-4)
+    assert trial.wide[0] == pytest.approx(reach * trial.interval[0], rel=1e-4)
     assert 0.12 < trial.interval[1] < 0.15 < 2.2414 / 1.96 * trial.interval[1]
     assert trial.side == ("undecided" if others else "against")
 

@@ -4,7 +4,7 @@ Claims of less and greater have numbers that make every statement true at once; 
 a circle. Turned round, all statements are false. Where no cell is in two statements, both sides of
 each have each other's numbers; where one is, a swap is not one thing, and the claim is left out of
 that test. A correlation has no two sides and is turned round. Equality says the same of swapped
-numbers: its cells are moved apart instead.
+numbers: its cells are moved apart instead, and where only one direction counts, in that one.
 """
 
 from __future__ import annotations
@@ -47,12 +47,15 @@ def kind_of(claim: ClaimSpec) -> str:
     atoms = list(atoms_of(expand(claim)))
     if any(atom.correlation for atom in atoms):
         return "correlation"
+    if any(atom.not_above for atom in atoms):
+        return "bound"
     return "equality" if any(atom.same for atom in atoms) else "order"
 
 
 ORDERED = [name for name, (_, claim) in claims().items() if kind_of(claim) == "order"]
 CORRELATED = [name for name, (_, claim) in claims().items() if kind_of(claim) == "correlation"]
 EQUAL = [name for name, (_, claim) in claims().items() if kind_of(claim) == "equality"]
+BOUND = [name for name, (_, claim) in claims().items() if kind_of(claim) == "bound"]
 
 
 def unprinted(item: Item) -> dict[str, CellSpec]:
@@ -178,7 +181,23 @@ def test_equality_holds_of_equal_cells_and_not_of_cells_apart(name: str) -> None
     assert judge(claim, unprinted(item), apart).verdict == "does not hold"
 
 
-def test_every_claim_is_one_of_the_three_kinds() -> None:
-    assert len(ORDERED) + len(CORRELATED) + len(EQUAL) == len(claims())
+@pytest.mark.parametrize("name", BOUND)
+def test_a_bound_is_on_one_side_alone(name: str) -> None:
+    """What may not be above is far below, above by chance alone, and above for good."""
+    item, claim = claims()[name]
+    atoms = list(atoms_of(expand(claim)))
+    margin, held = atoms[0].within or 0.0, {str(operands_of(atom)[0]) for atom in atoms}
+    assert not held & {operands_of(atom)[1] for atom in atoms}
+    for level, verdict in ((-99.0, "holds"), (0.0, "holds"), (0.9, "does not hold")):
+        values: dict[str, Value] = {
+            cell: made([(level + 0.1 * (-1) ** n) * margin * (cell in held) for n in range(TEXTS)])
+            for cell in cells_of(item)
+        }
+        assert judge(claim, unprinted(item), values).verdict == verdict, level
+
+
+def test_every_claim_is_one_of_the_four_kinds() -> None:
+    assert len(ORDERED) + len(CORRELATED) + len(EQUAL) + len(BOUND) == len(claims())
+    assert len(BOUND) == 5
     assert len(CORRELATED) == 3
     assert len([name for name in ORDERED if disjoint(name)]) > len(ORDERED) / 4
