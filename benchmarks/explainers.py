@@ -3,8 +3,8 @@
 Run: python benchmarks/explainers.py --data <data folder> [--peer <python with interpreto>]
 
 On a machine that others share, one measurement of the same code can be a quarter off the next.
-Occlusion on the short texts is therefore measured several times, ours and theirs in turns, and
-the medians are compared; the lowest and highest ratio stand beside them.
+Occlusion, lime and kernel-shap on the short texts are therefore measured several times, ours and
+theirs in turns, and the medians are compared; the lowest and highest ratio stand beside them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--peer", help="a Python that has interpreto and torch")
     parser.add_argument("--short", type=int, default=64)
     parser.add_argument("--long", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=5, help="of occlusion on short texts")
+    parser.add_argument("--rounds", type=int, default=5, help="on short texts")
     parser.add_argument("--longest", type=int, default=160, help="tokens of a long text, at most")
     parser.add_argument("--sampling", action="store_true", help="lime and kernel-shap alone")
     options = parser.parse_args()
@@ -71,17 +71,18 @@ def main() -> None:
         "python benchmarks/explainers.py --data <data folder> "
         f"--short {options.short} --long {options.long}"
     )
-    sampling = [line for texts in (short, long) for line in _sampling(model, texts)]
+    turns = ((short, options.rounds), (long, 1))
+    sampling = [line for texts, rounds in turns for line in _sampling(model, texts, rounds)]
     rows = ", ".join(map(str, PERTURBATIONS))
     write_section(
         "Lime and kernel-shap against captum",
-        f"{command} --sampling",
+        f"{command} --sampling --rounds {options.rounds}",
         f"captum's best is that of {rows} rows at a time on the middle text.\n\n{_table(sampling)}",
     )
     if options.sampling:
         return
     lines = [*_shared(model, short)]
-    for texts, rounds in ((short, options.rounds), (long, 1)):
+    for texts, rounds in turns:
         lines += _against_captum(model, texts, rounds)
         print(*lines, sep="\n", flush=True)
         lines += _against_interpreto(model, texts, options.peer) if options.peer else []
@@ -178,6 +179,23 @@ def _median_line(
     return (*middle[:-1], f"{middle[-1]} ({min(ratios):.2f} to {max(ratios):.2f})")
 
 
+def _in_turns(
+    model: Model,
+    texts: Texts,
+    name: str,
+    peers: Mapping[str, Callable[[Encoding, int], object]],
+    rounds: int,
+) -> list[tuple[str, ...]]:
+    """Measure our explainer and its peers in turns, and compare the medians."""
+    own: list[float] = []
+    others: dict[str, list[float]] = {what: [] for what in peers}
+    for _ in range(rounds):
+        own.append(_ours(model, texts, name))
+        for what, explain in peers.items():
+            others[what].append(_theirs(texts, explain))
+    return [_median_line(what, texts, own, seconds) for what, seconds in others.items()]
+
+
 def _against_captum(model: Model, texts: Texts, rounds: int) -> list[tuple[str, ...]]:
     """Compare with captum as its documentation shows it, and at its best batch size."""
     from captum.attr import IntegratedGradients, Occlusion
@@ -204,13 +222,7 @@ def _against_captum(model: Model, texts: Texts, rounds: int) -> list[tuple[str, 
         "occlusion, captum by default": occlude(),
         f"occlusion, captum at its best ({size} rows)": occlude(perturbations_per_eval=size),
     }
-    own: list[float] = []
-    others: dict[str, list[float]] = {what: [] for what in peers}
-    for _ in range(rounds):
-        own.append(_ours(model, texts, "occlusion"))
-        for what, explain in peers.items():
-            others[what].append(_theirs(texts, explain))
-    lines = [_median_line(what, texts, own, seconds) for what, seconds in others.items()]
+    lines = _in_turns(model, texts, "occlusion", peers, rounds)
     ours = _ours(model, texts, "integrated-gradients:baseline=zero")
     size = _best(texts, lambda b: integrate(internal_batch_size=b))
     theirs = _theirs(texts, integrate(internal_batch_size=size))
@@ -220,7 +232,7 @@ def _against_captum(model: Model, texts: Texts, rounds: int) -> list[tuple[str, 
     return lines
 
 
-def _sampling(model: Model, texts: Texts) -> list[tuple[str, ...]]:
+def _sampling(model: Model, texts: Texts, rounds: int) -> list[tuple[str, ...]]:
     """Compare what fits a surrogate to samples with captum's, by default and at its best."""
     from captum.attr import KernelShap, Lime
 
@@ -230,11 +242,13 @@ def _sampling(model: Model, texts: Texts) -> list[tuple[str, ...]]:
         def sample(rows: int, kind: type = kind) -> Callable[[Encoding, int], object]:
             return _captum(model, kind, n_samples=SAMPLES, perturbations_per_eval=rows)
 
-        ours = _ours(model, texts, f"{name}:samples={SAMPLES}")
         size = _best(texts, sample, PERTURBATIONS)
-        for way, rows in (("captum by default", 1), (f"captum at its best ({size} rows)", size)):
-            what = f"{name}, {SAMPLES} samples, {way}"
-            lines.append(_line(what, texts, ours, _theirs(texts, sample(rows))))
+        what = f"{name}, {SAMPLES} samples, captum"
+        peers = {
+            f"{what} by default": sample(1),
+            f"{what} at its best ({size} rows)": sample(size),
+        }
+        lines += _in_turns(model, texts, f"{name}:samples={SAMPLES}", peers, rounds)
     return lines
 
 

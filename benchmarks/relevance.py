@@ -46,7 +46,8 @@ def main() -> None:
         *mixed(model, encodings),
     ]
     body = tabulate(lines, headers=("what", "value"), tablefmt="github", disable_numparse=True)
-    write_section("Relevance pass", "python benchmarks/relevance.py --data <data folder>", body)
+    command = f"python benchmarks/relevance.py --data <data folder> --examples {len(encodings)}"
+    write_section("Relevance pass", command, body)
 
 
 def cost(model: Model, encodings: list[Encoding]) -> list[tuple[str, str]]:

@@ -35,10 +35,10 @@ def sensitivity(
     """Return per cell max_sensitivity of the sampled examples, if wanted; None for the others.
 
     `explained` has each cell's attributions of the encodings. A text read in windows has the
-    value of the most sensitive one. Scores that are only read back
-    have none: a changed input cannot be explained. Scores that do not depend on the model have
-    none either: they would be perfectly steady for the wrong reason. `tell` is called before
-    each explanation, with the indices of the texts that it is about.
+    value of the most sensitive one. Scores that are only read back have none: a changed input
+    cannot be explained. Scores that do not depend on the model have none either: they would be
+    perfectly steady for the wrong reason. `tell` is called before each explanation, with the
+    indices of the texts that it is about.
     """
     metric = wanted(largest_change, job.metrics)
     if metric is None:
