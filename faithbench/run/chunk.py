@@ -193,7 +193,10 @@ def name_of(cell: Cell) -> str:
 def ids_of(encodings: Sequence[Encoding], indices: Sequence[int]) -> str:
     """Return the first of these examples, and how many more there are, for a line of progress."""
     more = f" and {len(indices) - 1} more" if len(indices) > 1 else ""
-    return f"{readable(encodings[indices[0]].example.id, ID_WIDTH)}{more}"
+    name = readable(encodings[indices[0]].example.id)
+    if len(name) > ID_WIDTH:  # the ends of ids differ, the beginnings are often the task's name
+        name = f"...{name[3 - ID_WIDTH :]}"
+    return f"{name}{more}"
 
 
 def _explain(

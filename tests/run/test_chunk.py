@@ -19,7 +19,7 @@ from faithbench.metrics.registry import find_metrics
 from faithbench.models.encoding import encode
 from faithbench.models.predictions import predictions
 from faithbench.models.session import Session
-from faithbench.run.chunk import batches_within
+from faithbench.run.chunk import batches_within, ids_of
 from faithbench.run.job import Cell, Job, is_stochastic
 from faithbench.run.loop import run
 from faithbench.run.measures.influence import measure_influence
@@ -50,6 +50,14 @@ def job(tmp_path: Path, tiny_model: Any) -> Job:
 
 def quiet(*_: object) -> None:
     return
+
+
+def test_long_ids_are_told_by_their_ends(job: Job) -> None:
+    short, *others = job.data.examples
+    long = replace(others[0], id="bundled-sst2-131")
+    read = [encode(job.model, one, "text") for one in (short, long, *others[1:])]
+    assert ids_of(read, [0]) == "e0" and ids_of(read, [0, 1, 2]) == "e0 and 2 more"
+    assert ids_of(read, [1, 2]) == "...ed-sst2-131 and 1 more"
 
 
 def test_only_what_draws_runs_under_several_seeds(job: Job) -> None:
