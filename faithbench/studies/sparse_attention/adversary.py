@@ -21,16 +21,17 @@ import torch
 from pydantic import Field, ValidationError
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import replace_file
+from faithbench.core.files import reason, replace_file
 from faithbench.core.parallel import map_in_processes
 from faithbench.core.schema import Facts, describe_error
+from faithbench.core.seals import seal_json
 from faithbench.core.types import Encoding, Progress, quiet
 from faithbench.data.dataset import Dataset
 from faithbench.models.encoding import collate, encode
 from faithbench.models.model import Model, load_model
 from faithbench.studies.sparse_attention.networks import Trained, train_once, training_seconds
 from faithbench.studies.sparse_attention.plan import StudyRequest
-from faithbench.studies.sparse_attention.record import StudyTiming
+from faithbench.studies.sparse_attention.record import SCHEMA, StudyTiming, parse_study_file
 from faithbench.training.objectives.divergence import jensen_shannon
 from faithbench.training.recipe import Splits
 
@@ -55,7 +56,7 @@ class Adversary(Facts):
     Jensen-Shannon divergences in nats, at most ln 2. `weights_sha256` are those of all three.
     """
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema_: Literal[1, 2] = Field(default=SCHEMA, alias="schema")
     task: str
     network: str
     projection: str
@@ -139,8 +140,7 @@ def _adversary(
         **found,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(made.model_dump(by_alias=True), sort_keys=True)
-    replace_file(path, (text + "\n").encode())
+    replace_file(path, seal_json(made.model_dump(by_alias=True)).encode())
     return made
 
 
@@ -148,11 +148,13 @@ def _read(path: Path) -> Adversary | None:
     if not path.is_file():
         return None
     try:
-        return Adversary.model_validate_json(path.read_bytes(), strict=True)
+        data = parse_study_file(path.read_bytes())
+        return Adversary.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
-        raise FaithbenchError(
-            f"study record {path}: {describe_error(error)}; remove it to measure again"
-        ) from error
+        problem = describe_error(error)
+    except ValueError as error:
+        problem = reason(error)
+    raise FaithbenchError(f"study record {path}: {problem}; remove it to measure again")
 
 
 def _sibling(base: Trained, networks: Sequence[Trained]) -> Trained:

@@ -105,7 +105,7 @@ def write_record(record: StudyRecord, folder: Path) -> Path:
 def read_record(path: Path) -> StudyRecord | None:
     """Read a record; None if there is no such file."""
     try:
-        data = _unsealed(path.read_bytes())
+        data = parse_study_file(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -120,8 +120,8 @@ def read_record(path: Path) -> StudyRecord | None:
         ) from error
 
 
-def _unsealed(data: bytes) -> dict[str, Any]:
-    """Return the object of a record's file; raise ValueError if it is damaged, or too new."""
+def parse_study_file(data: bytes) -> dict[str, Any]:
+    """Return the object of a file of the study; raise ValueError if it is damaged, or too new."""
     content = parse_json(data.decode())
     schema = content.get("schema") if isinstance(content, dict) else None
     if not isinstance(content, dict) or schema not in (1, SCHEMA):

@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 from scipy.spatial.distance import jensenshannon
 
 from faithbench.core.errors import FaithbenchError
+from faithbench.core.seals import parse_sealed, seal_json
 from faithbench.models.encoding import encode
 from faithbench.models.model import load_model
 from faithbench.studies.sparse_attention import adversary
@@ -217,14 +218,23 @@ def test_a_record_of_another_form_is_refused(study_request: Make) -> None:
     networks, splits = trained(request)
     (found, *_) = adversaries(request, networks[:1], splits)
     path = request.records / "adversaries" / "mini-bilstm-softmax-seed0-diverged-0.1.json"
-    data = json.loads(path.read_text())
-    assert Adversary.model_validate_json(path.read_text()) == found
-    path.write_text(json.dumps(data | {"more": 1}))
+    whole = path.read_text()
+    data = parse_sealed(whole.encode())
+    assert Adversary.model_validate(data) == found
+    path.write_text(json.dumps(data | {"schema": 1}))
+    again, *_ = adversaries(request, networks[:1], splits)
+    assert again == found.model_copy(update={"schema_": 1}), "from before there was a sha256"
+    path.write_text(seal_json(data | {"more": 1}))
     with pytest.raises(FaithbenchError) as caught:
         adversaries(request, networks[:1], splits)
     assert str(caught.value) == (
         f"study record {path}: unknown key 'more'; remove it to measure again"
     )
-    path.write_text("{")
-    with pytest.raises(FaithbenchError, match=r"Invalid JSON.*; remove it to measure again"):
-        adversaries(request, networks[:1], splits)
+    for text, said in (
+        ("{", "Expecting property name"),
+        (whole.replace("true", "false", 1), "its content does not match its sha256"),
+    ):
+        assert text != whole
+        path.write_text(text)
+        with pytest.raises(FaithbenchError, match=rf"{said}.*; remove it to measure again"):
+            adversaries(request, networks[:1], splits)
