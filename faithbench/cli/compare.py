@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from faithbench.cli.help.command import METRICS
+from faithbench.cli.help.completion import complete_metrics
 from faithbench.cli.options import HtmlFile, Results, TaskName
 from faithbench.core.pieces import join_pieces
 
@@ -43,6 +44,7 @@ def compare(
             "--metrics",
             metavar="NAMES",
             help="Metrics or families, separated by commas.",
+            autocompletion=complete_metrics,
             rich_help_panel=METRICS,
         ),
     ] = "all",

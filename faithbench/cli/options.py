@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from faithbench.cli.help.command import ADVANCED, DATA, MODEL, OUTPUT, WHAT
+from faithbench.cli.help.completion import complete_explainers, complete_models, complete_tasks
 from faithbench.core.errors import Interrupted
 from faithbench.data.sources import built_in_sources
 
@@ -19,6 +20,7 @@ TaskName = Annotated[
         "-t",
         metavar="TASK",
         help="Name of a task, or a .toml file that describes one.",
+        autocompletion=complete_tasks,
         rich_help_panel=WHAT,
     ),
 ]
@@ -29,6 +31,7 @@ ModelName = Annotated[
         "-m",
         metavar="MODEL",
         help="bundled:<task>, a folder, or a name on the hub (default: the task's own).",
+        autocompletion=complete_models,
         rich_help_panel=MODEL,
     ),
 ]
@@ -73,6 +76,7 @@ Explainers = Annotated[
         "-e",
         metavar="NAMES",
         help="Explainers as name[:key=value,...], separated by commas.",
+        autocompletion=complete_explainers,
         rich_help_panel=WHAT,
     ),
 ]

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from faithbench.cli.help.command import ADVANCED, DATA, METRICS, MODEL, OUTPUT, WHAT, read_settings
+from faithbench.cli.help.completion import complete_explainers, complete_metrics
 from faithbench.cli.options import (
     Backend,
     DataFolder,
@@ -50,6 +51,7 @@ def run(
             metavar="NAMES",
             help="Explainers as name[:key=value,...], separated by commas; the others are tested "
             "against the first.",
+            autocompletion=complete_explainers,
             rich_help_panel=WHAT,
         ),
     ],
@@ -64,6 +66,7 @@ def run(
         typer.Option(
             metavar="NAMES",
             help="Metrics or families, separated by commas; -name leaves one out.",
+            autocompletion=complete_metrics,
             rich_help_panel=METRICS,
         ),
     ] = "all",

@@ -7,6 +7,12 @@ from typing import Annotated
 import typer
 
 from faithbench.cli.help.command import Application
+from faithbench.cli.help.completion import (
+    complete_explainers,
+    complete_metrics,
+    complete_models,
+    complete_tasks,
+)
 from faithbench.cli.options import Commands, DataFolder, PluginFiles, Source
 
 show_app = Application(
@@ -18,7 +24,12 @@ show_app = Application(
 
 @show_app.command("explainer")
 def show_explainer(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of an explainer.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name of an explainer.", autocompletion=complete_explainers
+        ),
+    ],
     plugin: PluginFiles = None,
 ) -> None:
     """Show an explainer: settings, cost, networks, papers."""
@@ -32,7 +43,10 @@ def show_explainer(
 
 @show_app.command("metric")
 def show_metric(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a metric.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Name of a metric.", autocompletion=complete_metrics),
+    ],
     plugin: PluginFiles = None,
 ) -> None:
     """Show a metric: direction, range, cost, papers."""
@@ -44,7 +58,12 @@ def show_metric(
 
 @show_app.command("task")
 def show_task(
-    name: Annotated[str, typer.Argument(metavar="TASK", help="Name of a task, or a .toml file.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK", help="Name of a task, or a .toml file.", autocompletion=complete_tasks
+        ),
+    ],
     data: DataFolder = None,
     source: Source = "auto",
 ) -> None:
@@ -57,7 +76,12 @@ def show_task(
 @show_app.command("model")
 def show_model(
     name: Annotated[
-        str, typer.Argument(metavar="MODEL", help="bundled:<task>, a folder, or a hub name.")
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="bundled:<task>, a folder, or a hub name.",
+            autocompletion=complete_models,
+        ),
     ],
 ) -> None:
     """Show a model: training, scores, what lies beside it."""
