@@ -59,7 +59,7 @@ def ask_held_out(
     records: RecordsOfRoot = None,
     root: Root = Path("submissions"),
 ) -> None:
-    """Compare the records of submitted explainers with what they reach on other sentences.
+    """Measure submitted explainers on other sentences, too.
 
     These are of --data, or else spliced of bundled ones, anew for each trial. An explainer passes
     if it is better there than random orders (p < .01), and does not stand lower beside
