@@ -89,6 +89,8 @@ def cut_chunks(
     seeds = [len(cell.seeds) for cell in job.cells]
     usual = sum(n * (cost + ERASED_ROWS) for n, cost in zip(seeds, costs, strict=True))
     more = sum(costs) * PERTURBED
+    # They count where chunks are cut even if no metric asks for them, but are not promised.
+    unasked = 0 if case_metrics(job.metrics) else sum(seeds) * ERASED_ROWS
     cuts: list[list[Encoding]] = []
     works: list[float] = []
     rows: list[float] = []
@@ -105,7 +107,7 @@ def cut_chunks(
             room = most
         cuts[-1].append(encoding)
         works[-1] += work
-        rows[-1] += n
+        rows[-1] += n - unasked
         room -= work
     chunks = [
         Chunk(tuple(cut), probed, bounds, work, n)
@@ -132,12 +134,14 @@ def compute_chunk(session: Session, job: Job, chunk: Chunk, tell: Tell) -> Chunk
     influences = _influences(session, job, encodings, predicted, tell)
     explained = _explain(session, job, encodings, predicted, tell)
     keys, bounds = _bounds(session, job, chunk, predicted, tell)
-    tell("erasing tokens", 0)
+    metrics = case_metrics(job.metrics)
+    if metrics:
+        tell("erasing tokens", 0)
     scored = score(
         engine,
         [attribution for group in explained for attribution in group.attributions],
         [p.log_probability for p in predicted] * len(explained),
-        case_metrics(job.metrics),
+        metrics,
         job.operator,
         bounds * len(explained),
     )

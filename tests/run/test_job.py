@@ -10,7 +10,13 @@ import pytest
 
 from faithbench.metrics.registry import find_metrics
 from faithbench.models.encoding import encode
-from faithbench.run.chunk import CHUNK_WORK, FEWEST_CHUNKS, LEAST_CHUNK_WORK, cut_chunks
+from faithbench.run.chunk import (
+    CHUNK_WORK,
+    ERASED_ROWS,
+    FEWEST_CHUNKS,
+    LEAST_CHUNK_WORK,
+    cut_chunks,
+)
 from faithbench.run.job import Job, partial_path, probed_ids, sample_by_length
 from tests.support.jobs import make_job
 
@@ -68,6 +74,18 @@ def test_cheap_jobs_are_cut_by_number_alone(job: Job) -> None:
     assert [len(chunk.encodings) for chunk in chunks] == [1, 4, 4, 4]
     lengths = [len(e.ids) for chunk in reversed(chunks) for e in chunk.encodings]
     assert lengths == sorted(lengths), "examples of like length come together, the longest first"
+
+
+def test_rows_that_no_metric_asks_for_are_not_promised(job: Job) -> None:
+    costs = [1.0, 3.0, 6.0]
+    seeds = [len(cell.seeds) for cell in job.cells]
+    own = 13 * sum(n * cost for n, cost in zip(seeds, costs, strict=True))
+    asked, bare = (
+        cut_chunks(one, encoded(job), costs, {}) for one in (job, replace(job, metrics=()))
+    )
+    assert [c.work for c in asked] == [c.work for c in bare], "they are cut alike"
+    assert sum(c.rows for c in bare) == own
+    assert sum(c.rows for c in asked) == own + 13 * sum(seeds) * ERASED_ROWS
 
 
 def test_costly_jobs_are_cut_by_work(job: Job) -> None:
