@@ -6,13 +6,14 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from faithbench.explainers.passes.heads import cached_heads, write_heads
-from faithbench.explainers.selection import find_explainers
+from faithbench.explainers.selection import Selected, find_explainers
 from faithbench.metrics.registry import find_metrics
 from faithbench.models import devices
 from faithbench.models import session as sessions
@@ -49,6 +50,21 @@ def test_scores_are_those_of_the_cpu(
     model = replace(tiny_model("bert", 2, torch.float32), name="small")
     write_heads(some_heads(model), cached_heads(model))
     (chosen,) = find_explainers(name)
+    check_scores(model, chosen, batch_of, has_float64)
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "distilbert", "bilstm"])
+@pytest.mark.parametrize("name", ["occlusion", "gradient-shap", "lime"])
+def test_networks_without_a_fast_pass_score_as_on_the_cpu(
+    name: str, architecture: str, has_float64: bool, tiny_model, batch_of
+) -> None:
+    (chosen,) = find_explainers(name)
+    model = tiny_model(architecture, 2, torch.float32)
+    check_scores(model, chosen, batch_of, has_float64)
+
+
+def check_scores(model: Model, chosen: Selected, batch_of: Any, has_float64: bool) -> None:
+    """Compare an explainer's scores on the device with those on the CPU."""
     expected = attribute(Session(model), chosen, batch_of(model, TEXTS, [0, 1]))
     with small_device(float64=has_float64):
         small = on_small(model)
