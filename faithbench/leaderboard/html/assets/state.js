@@ -65,6 +65,6 @@ function faithfulnessColumn(table) {
 
 // A name may break after its marks, so that words stay whole where there is little room.
 function name(label) {
-  const parts = label.split(/(?<=[:,])/);
+  const parts = label.split(/(?<=[:,=])/);
   return make("bdi", {}, parts.flatMap((part) => [part, make("wbr")]).slice(0, -1));
 }
