@@ -8,7 +8,8 @@ line by what CI does with it (`submission scope` and `check`), or be harmless, w
 and the board, for which the honest one has passed, must leave it out. Then explainers that read,
 write, talk, fork, hang, print, raise and return nonsense are run by `submission run`: each ends in
 one line or an ordinary result, with no file outside their folder changed and no secret in what they
-return.
+return. Last, the conformance suite is run on faithbench's own explainers in a confined process:
+what honest code needs must be allowed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import argparse
 import os
 import shlex
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -32,6 +34,7 @@ from benchmarks.campaigns.trials import (
     write_campaign,
 )
 from faithbench.core.errors import FaithbenchError
+from faithbench.explainers.registry import EXPLAINERS
 from tests.support.hostile_submissions import NAMES, Hostile, hostile_files, hostile_records
 
 FINE = ("one line", "harmless")
@@ -90,6 +93,27 @@ ACTIONS = {
 # A descriptor is closed or full, or not, and folders in its own do no harm if they can be removed:
 # the others must fail, since what they try is forbidden.
 UNDECIDED = ("writes to every descriptor", "closes every descriptor", "nests folders")
+
+
+# Run by `python -c` in a process that confines itself before it loads anything.
+CONFORMANCE = """\
+import os, sys
+from pathlib import Path
+from faithbench.submissions.sandbox.confine import Limits, confine
+line, names = int(sys.argv[-1]), sys.argv[1:-1]
+held = confine(Limits({seconds}, {memory}), [], Path.cwd())
+assert not held.missing, held.missing
+from faithbench.explainers.selection import find_explainers
+from faithbench.testing.conformance import check_explainer
+for name in names:
+    (chosen,) = find_explainers(name, rationale=name == "human")
+    try:
+        check_explainer(chosen.explainer)
+        told = ""
+    except BaseException as error:
+        told = " ".join(f"{{type(error).__name__}}: {{error}}".split())[:200]
+    os.write(line, f"{{name}}\\t{{told}}\\n".encode())
+"""
 
 
 def check_variants(campaign: Campaign, honest: Path, work: Path, pairs: int) -> None:
@@ -245,6 +269,34 @@ def run_workers(campaign: Campaign, plugin: Path, work: Path, most: int) -> None
         print(f"{action}: {verdict}, {time.monotonic() - start:.0f} s: {said}", flush=True)
 
 
+def conforming() -> list[str]:
+    """Return our explainers for the suite: l2e and masks of heads need files of a model."""
+    masks = {"lrp-mask": "lrp-mask:mask=ones"}
+    return [masks.get(name, name) for name in EXPLAINERS if name != "l2e"]
+
+
+def run_conformance(campaign: Campaign, names: list[str]) -> None:
+    """Run the conformance suite on explainers of ours, all in one confined process."""
+    from faithbench.core.files import temporary_folder
+    from faithbench.submissions.sandbox.confine import Limits
+    from faithbench.submissions.sandbox.process import run_isolated
+
+    group, limits = "conformance, confined", Limits(seconds=3600, memory_mb=8192)
+    left = [name for name in names if f"{group}/{name}" not in campaign.done]
+    body = CONFORMANCE.format(seconds=limits.seconds, memory=limits.memory_mb)
+
+    def take(line: bytes) -> None:
+        name, _, told = line.decode().partition("\t")
+        campaign.add(group, name, "stopped" if told else "harmless", told)
+
+    if left:
+        with temporary_folder() as home:
+            run_isolated([sys.executable, "-c", body, *left], home, limits, take)
+    for name in left:
+        if f"{group}/{name}" not in campaign.done:
+            campaign.add(group, name, "no answer")
+
+
 def _explainer_of(submission: Path) -> str:
     from faithbench.submissions.entry import read_entry
 
@@ -285,6 +337,7 @@ def main() -> None:
     if options.workers:
         prepare(out / "places")
         run_workers(campaign, out / "places" / "submission-plugin", out, options.workers)
+        run_conformance(campaign, conforming())
     write_campaign(
         campaign, "Hostile submissions", "python -m benchmarks.campaigns.hostile --out FOLDER",
         "Each changed copy is checked, or its code run in the confined worker.", cpu_seconds(),

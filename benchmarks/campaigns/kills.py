@@ -394,7 +394,8 @@ def main() -> None:
     write_campaign(
         campaign, "Kills", "python -m benchmarks.campaigns.kills --out FOLDER",
         "Each kill is followed by the same command, whose files are compared with those of an "
-        "undisturbed one.", cpu_seconds(),
+        "undisturbed one. With --steps, so many of a command's steps are tried, spread evenly.",
+        cpu_seconds(),
     )  # fmt: skip
 
 

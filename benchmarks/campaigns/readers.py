@@ -15,6 +15,7 @@ from faithbench.core.errors import FaithbenchError
 
 ROOT = Path(__file__).parents[2]
 KEY = "0" * 64
+CARD = ("kind", "labels", "data", "recipe", "dev_by_epoch", "test", "majority", "published")
 
 
 @dataclass(frozen=True)
@@ -190,8 +191,9 @@ def read_model(folder: Path) -> Reading:
     from faithbench.models.files.weights import locate_adapter, read_card
 
     name = sha256_of_model(locate_adapter(folder))
-    settings = read_object(folder / "adapter_config.json")
-    return Reading((settings.get("r"), settings.get("lora_alpha"), read_card(folder)), name)
+    settings, card = read_object(folder / "adapter_config.json"), read_card(folder)
+    strength = (settings.get("r"), settings.get("lora_alpha"))
+    return Reading((*strength, *(card.get(fact) for fact in CARD)), name)
 
 
 def read_heads(path: Path) -> Reading:

@@ -222,11 +222,13 @@ class Campaign:
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
+    continued: bool = False
 
     def __post_init__(self) -> None:
         if self.log is not None and self.log.is_file():
             for line in self.log.read_text().splitlines():
                 self._count(*json.loads(line))
+                self.continued = True
 
     def add(self, group: str, trial: str, verdict: str, detail: str = "") -> None:
         """Count a trial and keep it in the log."""
@@ -266,7 +268,9 @@ def write_campaign(campaign: Campaign, title: str, command: str, note: str, cpu:
     """Put a campaign's counts into RESULTS.md."""
     from benchmarks.tables import write_section
 
-    body = f"{note} {campaign.total:,} trials in {cpu:.0f} s of CPU.\n\n{campaign.table()}"
+    # The log of an earlier call does not say what its trials took.
+    took = "" if campaign.continued else f" in {cpu:.0f} s of CPU"
+    body = f"{note} {campaign.total:,} trials{took}.\n\n{campaign.table()}"
     write_section(title, command, body)
 
 

@@ -74,14 +74,20 @@ class NoMemoryError(FaithbenchError):
     """The system gave an explainer or metric no memory: elsewhere, or later, it may."""
 
 
-# The last is what torch makes of oneDNN's "out of memory".
-_NO_MEMORY = ("can't allocate memory", "out of memory", "could not create a primitive")
+# Torch makes the third of oneDNN's "out of memory", and Python the last of C code that got none.
+_NO_MEMORY = (
+    "can't allocate memory",
+    "out of memory",
+    "could not create a primitive",
+    "error return without exception set",
+)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error says that there was no memory, in torch's words for CPU or GPU."""
     return isinstance(error, (MemoryError, NoMemoryError)) or (
-        isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
+        isinstance(error, (RuntimeError, SystemError))
+        and any(words in str(error) for words in _NO_MEMORY)
     )
 
 

@@ -184,7 +184,12 @@ def test_usage_errors_end_with_2(call: Call, words: tuple[str, ...], hint: str) 
 
 
 @pytest.mark.parametrize(
-    "error", [MemoryError("Cannot allocate"), RuntimeError("could not create a primitive")]
+    "error",
+    [
+        MemoryError("Cannot allocate"),
+        RuntimeError("could not create a primitive"),
+        SystemError("error return without exception set"),
+    ],
 )
 def test_no_memory_is_one_line(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
