@@ -226,7 +226,8 @@ def main() -> None:
         campaign.findings.append(f"memory grew by {more} MB")
     write_campaign(
         campaign, "Fuzzed loaders", "python -m benchmarks.campaigns.fuzz --out FOLDER",
-        f"The process grew by {more} MB at its peak.", cpu_seconds(),
+        f"The process of {'the last call' if campaign.continued else 'all trials'} grew by "
+        f"{more} MB at its peak.", cpu_seconds(),
     )  # fmt: skip
 
 
