@@ -340,7 +340,8 @@ def main() -> None:
         run_conformance(campaign, conforming())
     write_campaign(
         campaign, "Hostile submissions", "python -m benchmarks.campaigns.hostile --out FOLDER",
-        "Each changed copy is checked, or its code run in the confined worker.", cpu_seconds(),
+        "Each changed copy goes through scope, check and the board, hostile code and the "
+        "conformance suite of our own explainers through the confined worker.", cpu_seconds(),
     )  # fmt: skip
 
 
