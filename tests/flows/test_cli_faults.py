@@ -194,14 +194,14 @@ class Mine:
 @pytest.mark.parametrize(
     ("batch", "kept"),
     [
-        (1, "1 of 4 examples is kept; the same command continues there"),
+        (1, "2 of 4 examples are kept; the same command continues there"),
         (16, "none of 4 examples was finished, so nothing is kept"),
     ],
 )
 def test_a_plugin_that_raises_is_one_line(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int, kept: str
 ) -> None:
-    # Examples are explained from short to long: b is the second.
+    # Chunks of long texts come first: b is the third.
     texts = {"a": "good", "b": "dull film", "c": "a good film", "d": "a very dull film"}
     put(tmp_path, [{"id": name, "text": text, "label": 0} for name, text in texts.items()])
     plugin = tmp_path / f"mine{batch}.py"
