@@ -21,6 +21,7 @@ from typing import IO, Any
 from faithbench.core.errors import FaithbenchError
 
 _TEMPORARY = ("faithbench-", ".tmp")  # how names of temporary folders begin and end
+_PREFIX = ".{}-"  # how names of temporary files begin: eight digits of the digest of the target's
 
 
 def parse_json(text: str) -> object:
@@ -79,7 +80,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Write `data` to `path` in one step: after a crash the file is whole, old or new."""
-    prefix = f".{hashlib.sha256(path.name.encode()).hexdigest()[:8]}-"
+    prefix = _PREFIX.format(hashlib.sha256(path.name.encode()).hexdigest()[:8])
     _sweep(path.parent, prefix)
     file = _new_file(path.parent, prefix)
     temporary = Path(file.name)
@@ -103,9 +104,19 @@ def replace_file(path: Path, data: bytes) -> None:
             os.close(folder)
 
 
+def sweep_below(folder: Path) -> None:
+    """Remove what killed writers of any file left in a folder and in those below it."""
+    if folder.is_symlink():
+        return
+    for place, _, _ in os.walk(folder):  # which follows no link either
+        _sweep(Path(place), _PREFIX.format("[0-9a-f]" * 8))
+
+
 def _sweep(folder: Path, prefix: str) -> None:
-    """Remove what writers of one file left behind when they were killed."""
+    """Remove what killed writers left behind in one folder."""
     for left in folder.glob(f"{prefix}*.tmp"):
+        if left.is_symlink() or not left.is_file():
+            continue  # a named pipe would wait for ever
         with suppress(OSError), left.open("rb") as file:
             if _lock(file):  # a writer that is alive holds it
                 left.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.files import reason, temporary_folder
+from faithbench.core.files import reason, replace_file, temporary_folder
 from faithbench.core.text import readable
 from faithbench.core.types import Encoding, Progress
 from faithbench.data.dataset import Dataset
@@ -151,16 +151,10 @@ def _measure(
 def _replace_record(outcome: Outcome, target: Path) -> None:
     """Write a record with its rows to a folder, and remove whatever else is in it."""
     target.mkdir(parents=True, exist_ok=True)
+    # Rows first: a kill may leave rows without a record, which the next one here removes.
     names = (outcome.record.rows.file, outcome.path.name)
-    try:
-        # Not by way of temporary files: one that a kill leaves is a stray, for which the whole
-        # submission is refused. Half a record is written over by the next.
-        for name in names:
-            (target / name).write_bytes(outcome.path.with_name(name).read_bytes())
-    except OSError:
-        for name in names:
-            (target / name).unlink(missing_ok=True)
-        raise
+    for name in names:
+        replace_file(target / name, outcome.path.with_name(name).read_bytes())
     # One record per task, source and model: an older one was of other files or examples.
     for path in target.iterdir():
         if path.name not in names:

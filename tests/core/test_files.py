@@ -23,6 +23,7 @@ from faithbench.core.files import (
     read_toml,
     replace_file,
     slug,
+    sweep_below,
     temporary_folder,
 )
 
@@ -233,6 +234,26 @@ def test_what_a_killed_writer_left_is_swept_by_the_next(tmp_path: Path) -> None:
     replace_file(tmp_path / "a.json", b"whole")
     names = sorted(path.name for path in tmp_path.iterdir())
     assert len(names) == 2 and "a.json" in names and len(set(left) & set(names)) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks, named pipes")
+def test_all_that_killed_writers_left_below_a_folder_is_swept(tmp_path: Path) -> None:
+    left, elsewhere = ".0123abcd-4567.tmp", tmp_path / "elsewhere"
+    deep = tmp_path / "records" / "a" / "b"
+    for folder in (deep, elsewhere):
+        folder.mkdir(parents=True)
+        (folder / left).write_bytes(b"half")
+    kept = [deep / name for name in ("a.json", ".hidden.tmp", ".notes-4567.tmp")]
+    for path in kept:
+        path.write_bytes(b"whole")
+    (deep / "link").symlink_to(elsewhere)
+    os.mkfifo(deep / ".01234567-pipe.tmp")
+    sweep_below(tmp_path / "records")
+    assert sorted(deep.iterdir()) == sorted([*kept, deep / "link", deep / ".01234567-pipe.tmp"])
+    (tmp_path / "link").symlink_to(elsewhere)
+    sweep_below(tmp_path / "link")
+    sweep_below(tmp_path / "nowhere")
+    assert (elsewhere / left).exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks")

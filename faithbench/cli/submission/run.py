@@ -305,12 +305,15 @@ def _measure_each(
     measure: Callable[[Path, Entry], Sequence[Outcome]],
 ) -> Measured:
     """Measure submissions one after the other; a failing one is one line, and does not block."""
+    from faithbench.core.files import sweep_below
     from faithbench.run.tables import caption, results_tables
 
     failed, paths = 0, []
     if not folders:
         console.print(f"nothing to measure: no submission is of kind {kind}")
     for folder in folders:
+        if not folder.is_symlink():
+            sweep_below(folder / "records")  # a stray, for which the submission would be refused
         try:
             outcomes = measure(folder, checked_entry(folder, kind))
         except FaithbenchError as error:

@@ -39,6 +39,9 @@ def test_strangers_are_run_one_after_the_other(tmp_path: Path, capsys) -> None:
     hostile(tmp_path, "a-nan", NOT_A_NUMBER)
     folder = new_submission(tmp_path, "c-fine", "plugin")
     new_submission(tmp_path, "d-scores", "attributions")
+    stray = folder / "records" / "sst2" / "a" / ".0123abcd-4567.tmp"  # as a killed one leaves it
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(b"half")
     with pytest.raises(FaithbenchError, match="1 of 2 submissions failed"):
         run_all(tmp_path, "all")
     said = " ".join(capsys.readouterr().out.split())
@@ -46,6 +49,7 @@ def test_strangers_are_run_one_after_the_other(tmp_path: Path, capsys) -> None:
     assert (
         "failed: submission a-nan stopped: explainer 'a-nan' gave a score that is not finite"
     ) in said
+    assert not stray.exists()
     (path,) = folder.glob("records/*/*/*.json")
     assert [p.name for p in path.parent.iterdir() if p.suffix != ".json"] == [
         f"{path.stem}.rows.jsonl"
