@@ -5,6 +5,7 @@ Nothing of a submission is run here, and nothing is written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +59,8 @@ def check_submission(folder: Path, checks: Checks) -> Checked:
         files = files_of(folder)
         entry = read_entry(folder)
     except FaithbenchError as error:
-        return Checked(0, (Fault(folder.name, "files", str(error), "then check again"),))
+        problem = re.sub(rf"^submission {re.escape(folder.name)},? ", "", str(error))
+        return Checked(0, (Fault("", "", problem, "then check again"),))
     faults = [*_check_files(folder, entry, files, checks.board)]
     records = [name for name in files if name.startswith("records/") and name.endswith(".json")]
     for name in records:

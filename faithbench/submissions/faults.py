@@ -13,7 +13,7 @@ MEASURE_AGAIN = "measure the submission again, and change nothing by hand"
 
 @dataclass(frozen=True)
 class Fault:
-    """One check that failed."""
+    """One check that failed; without file and field, it is the submission itself that is wrong."""
 
     file: str
     field: str
@@ -22,7 +22,8 @@ class Fault:
 
     def __str__(self) -> str:
         """Return the fault as one line."""
-        return f"{self.file}: {self.field}: {self.problem}; {self.remedy}"
+        said = f"{self.problem}; {self.remedy}"
+        return ": ".join(part for part in (self.file, self.field, said) if part)
 
 
 def unequal_fields(

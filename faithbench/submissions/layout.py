@@ -57,7 +57,7 @@ def files_of(folder: Path) -> tuple[str, ...]:
     if folder.is_symlink() or not folder.is_dir():
         problem = "is a symbolic link" if folder.is_symlink() else "is not a folder"
         raise FaithbenchError(
-            f"submission {folder} {problem}; give the folder that has its entry.toml"
+            f"submission {folder.name} {problem}; give the folder that has its entry.toml"
         )
     files = tuple(sorted(_walk(folder, folder)))
     # On macOS and Windows they would be one file, and the other's content would be lost.

@@ -76,8 +76,8 @@ def test_code_and_entries_show_all_that_they_say(tmp_path: Path, checks: Checks)
     lines = entry.read_text().splitlines()
     entry.write_text("\n".join([*lines[:2], "# \u2067 an aside", *lines[2:]]))
     assert faults_of(folder, checks) == (
-        "my-x: files: submission my-x, file entry.toml, line 3 has the control or invisible "
-        "character U+2067; remove it; then check again"
+        "file entry.toml, line 3 has the control or invisible character U+2067; remove it; then "
+        "check again"
     )
     entry.write_text("\n".join([*lines, "scale = 1.0\nscale = 2.0\n"]))
     said = faults_of(folder, checks)

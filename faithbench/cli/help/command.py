@@ -22,8 +22,9 @@ MODEL: Final = "Model"
 TRAINING: Final = "Training"
 METRICS: Final = "Metrics"
 OUTPUT: Final = "Output"
+LIMITS: Final = "Limits on submitted code"
 ADVANCED: Final = "Advanced"
-_ORDER = (ARGUMENTS, WHAT, DATA, MODEL, TRAINING, METRICS, OUTPUT, ADVANCED, "Options")
+_ORDER = (ARGUMENTS, WHAT, DATA, MODEL, TRAINING, METRICS, LIMITS, OUTPUT, ADVANCED, "Options")
 _NEVER_SAVED = ("config", "save_config", "help")
 
 

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from faithbench.cli.help.command import Application
+from faithbench.cli.help.command import DATA, WHAT, Application
 from faithbench.cli.options import PASSED, Commands, DataFolder, Passed
 from faithbench.cli.submission.held_out import ask_held_out
 from faithbench.cli.submission.planted import plant_words
@@ -41,7 +41,11 @@ def start_submission(
     ],
     kind: Annotated[
         str,
-        typer.Option(metavar="KIND", help="What you submit: plugin (code) or attributions."),
+        typer.Option(
+            metavar="KIND",
+            help="What you submit: plugin (code) or attributions.",
+            rich_help_panel=WHAT,
+        ),
     ] = "plugin",
     records: RecordsOfRoot = None,
     root: Root = Path("submissions"),
@@ -69,10 +73,18 @@ def check_submissions(
     data: DataFolder = None,
     sample: Annotated[
         int,
-        typer.Option(min=0, metavar="N", help="Run the model again on at most N examples."),
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Run the model again on at most N examples.",
+            rich_help_panel=WHAT,
+        ),
     ] = 8,
     no_model: Annotated[
-        bool, typer.Option("--no-model", help="Leave out the checks that need the model.")
+        bool,
+        typer.Option(
+            "--no-model", help="Leave out the checks that need the model.", rich_help_panel=WHAT
+        ),
     ] = False,
     records: RecordsOfRoot = None,
     root: Root = Path("submissions"),
@@ -110,7 +122,10 @@ def check_submissions(
 def preview_submissions(
     folders: Folders,
     records: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder of the leaderboard's records.")
+        Path,
+        typer.Option(
+            metavar="FOLDER", help="Folder of the leaderboard's records.", rich_help_panel=DATA
+        ),
     ] = Path("leaderboard/records"),
     passed: Passed = PASSED,
     root: Root = Path("submissions"),
@@ -127,7 +142,10 @@ def preview_submissions(
 
 def print_scope(
     existing: Annotated[
-        bool, typer.Option("--existing", help="Leave out submissions that were removed.")
+        bool,
+        typer.Option(
+            "--existing", help="Leave out submissions that were removed.", rich_help_panel=WHAT
+        ),
     ] = False,
     root: Root = Path("submissions"),
 ) -> None:

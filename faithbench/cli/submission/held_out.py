@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from faithbench.cli.help.command import WHAT
 from faithbench.cli.options import DataFolder
 from faithbench.cli.submission.run import (
     AllowUnconfined,
@@ -25,10 +26,10 @@ from faithbench.cli.submission.run import (
     checked_entry,
     find_submissions,
     limits_reporter,
+    named,
     print_failure,
 )
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.text import readable
 
 if TYPE_CHECKING:
     from faithbench.submissions.held_out import Held, Trial
@@ -42,14 +43,29 @@ SENTENCES = 80
 def ask_held_out(
     folders: Folders,
     task: Annotated[
-        str, typer.Option("--task", "-t", metavar="TASK", help="Task to take sentences of.")
+        str,
+        typer.Option(
+            "--task", "-t", metavar="TASK", help="Task to take sentences of.", rich_help_panel=WHAT
+        ),
     ] = "sst2",
     sentences: Annotated[
-        int, typer.Option(min=20, max=1000, metavar="N", help="Number of held-out sentences.")
+        int,
+        typer.Option(
+            min=20,
+            max=1000,
+            metavar="N",
+            help="Number of held-out sentences.",
+            rich_help_panel=WHAT,
+        ),
     ] = SENTENCES,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Repeat a trial; by default each one is new."),
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Repeat a trial; by default each one is new.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     data: DataFolder = None,
     seconds: Seconds = 600,
@@ -65,24 +81,41 @@ def ask_held_out(
     if it is better there than random orders (p < .01), and does not stand lower beside
     leave-one-out than in its record (p >= .001).
     """
-    console = Console(highlight=False, soft_wrap=True)
-    wanted = find_submissions(folders, root, "plugin")
-    trial = draw_trial(console, task, sentences, seed, data, board_records(records, root))
-    report_limits = limits_reporter(console, strict=strict, allow_unconfined=allow_unconfined)
     from faithbench.submissions.sandbox.confine import Limits
 
-    failed = 0
-    for folder in wanted:
+    console = Console(highlight=False, soft_wrap=True)
+    wanted = find_submissions(folders, root, "plugin")
+    board = board_records(records, root)
+    report_limits = limits_reporter(console, strict=strict, allow_unconfined=allow_unconfined)
+    ready = []
+    for folder in wanted:  # before a minute in which others are measured
         try:
-            held = ask(console, folder, trial, Limits(seconds, memory), report_limits)
+            check_ready(folder, task)
+            ready.append(folder)
         except FaithbenchError as error:
-            failed += 1
-            print_failure(console, f"{readable(folder.name, 60)}: {error}")
-            continue
-        failed += not (held.keeps and held.gains)
-        console.print(Text(f"{folder.name}: {in_words(held)}"))
-    if failed:
+            print_failure(console, named(folder, error))
+    passed = 0
+    if ready:
+        trial = draw_trial(console, task, sentences, seed, data, board)
+        limits = Limits(seconds, memory)
+        for folder in ready:
+            try:
+                held = ask(console, folder, trial, limits, report_limits)
+            except FaithbenchError as error:
+                print_failure(console, named(folder, error))
+                continue
+            passed += held.keeps and held.gains
+            console.print(Text(f"{folder.name}: {in_words(held)}"))
+    if failed := len(wanted) - passed:
         raise FaithbenchError(f"{failed} of {len(wanted)} submissions did not pass; see above")
+
+
+def check_ready(folder: Path, task: str) -> None:
+    """Raise if a submission cannot be asked: it has no code, or no record to compare with."""
+    from faithbench.submissions.held_out import recorded_aopc
+    from faithbench.submissions.rules import known_task
+
+    recorded_aopc(folder, checked_entry(folder, "plugin"), known_task(task))
 
 
 def draw_trial(

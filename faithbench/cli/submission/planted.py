@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from faithbench.cli.help.command import WHAT
 from faithbench.cli.submission.run import (
     AllowUnconfined,
     Folders,
@@ -20,9 +21,10 @@ from faithbench.cli.submission.run import (
     checked_entry,
     find_submissions,
     limits_reporter,
+    named,
+    print_failure,
 )
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.text import readable
 
 if TYPE_CHECKING:
     from faithbench.submissions.measure import Setup
@@ -36,11 +38,19 @@ LEVEL = 0.01
 def plant_words(
     folders: Folders,
     texts: Annotated[
-        int, typer.Option(min=20, max=1000, metavar="N", help="Number of texts to make up.")
+        int,
+        typer.Option(
+            min=20, max=1000, metavar="N", help="Number of texts to make up.", rich_help_panel=WHAT
+        ),
     ] = 100,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Repeat a trial; by default each one is new."),
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Repeat a trial; by default each one is new.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     seconds: Seconds = 600,
     memory: Memory = 4096,
@@ -71,7 +81,6 @@ def plant_words(
         chance = chance_of_first(setup.data)
         console.print(f"{texts} new texts (--seed {chosen}); by chance: {chance:.1%}")
         for folder in wanted:
-            name = readable(folder.name, 60)
             try:
                 entry = checked_entry(folder, "plugin")
                 with progress_on(console) as progress:
@@ -79,13 +88,15 @@ def plant_words(
                     scores, _ = ask_scores(folder, entry, setup, limits, report_limits, progress)
             except FaithbenchError as error:
                 failed += 1
-                console.print(Text(f"failed: {name}: {error}", style="red"))
+                print_failure(console, named(folder, error))
                 continue
             found = words_found(setup, {key: lists[0] for key, lists in scores.items()})
             passed = is_better_than_chance(found, texts, chance)
             failed += not passed
             verdict = "passes" if passed else "not better than chance"
-            console.print(Text(f"{name}: planted word first on {found / texts:.0%}, {verdict}"))
+            console.print(
+                Text(f"{folder.name}: planted word first on {found / texts:.0%}, {verdict}")
+            )
     if failed:
         raise FaithbenchError(f"{failed} of {len(wanted)} submissions did not pass; see above")
 

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from faithbench.cli.help.command import WHAT
 from faithbench.cli.options import PASSED, DataFolder, Limit
 from faithbench.cli.submission.run import (
     AllowUnconfined,
@@ -23,6 +24,7 @@ from faithbench.cli.submission.run import (
     board_records,
     find_submissions,
     limits_reporter,
+    named,
     print_failure,
     run_plugins,
     score_files,
@@ -39,7 +41,13 @@ if TYPE_CHECKING:
 def regenerate_submissions(
     task: Annotated[
         str,
-        typer.Option("--task", "-t", metavar="TASK", help="Task to run submitted explainers on."),
+        typer.Option(
+            "--task",
+            "-t",
+            metavar="TASK",
+            help="Task to run submitted explainers on.",
+            rich_help_panel=WHAT,
+        ),
     ] = "sst2",
     limit: Limit = None,
     data: DataFolder = None,
@@ -164,7 +172,7 @@ def _behind(
             held = ask(console, folder, trial, Limits(*limits), report_limits)
         except FaithbenchError as error:
             behind.add(folder)
-            print_failure(console, f"{folder.name}: {error}")
+            print_failure(console, named(folder, error))
             continue
         line = f"{folder.name}: {in_words(held)}"
         if held.keeps:
@@ -200,7 +208,7 @@ def _record_passed(
             except FaithbenchError as error:
                 failed.add(folder)
                 passed.pop(folder.name, None)
-                print_failure(console, f"{folder.name}: {error}")
+                print_failure(console, named(folder, error))
     if passed != former:
         write_passed(file, passed)
     return failed

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from faithbench.cli.help.command import DATA, LIMITS, WHAT
 from faithbench.cli.options import PASSED, DataFolder, Limit, ModelName, Source, Split, TaskName
 from faithbench.core.errors import FaithbenchError
 from faithbench.core.text import readable
@@ -24,11 +25,16 @@ if TYPE_CHECKING:
 Folders = Annotated[
     list[str], typer.Argument(help="Folders of submissions, or all.", metavar="FOLDER|all")
 ]
-Root = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of all submissions.")]
+Root = Annotated[
+    Path,
+    typer.Option(metavar="FOLDER", help="Folder of all submissions.", rich_help_panel=DATA),
+]
 PassedOfRoot = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help=f"File of passed checks. By default {PASSED}, beside the root."
+        metavar="FILE",
+        help=f"File of passed checks. By default {PASSED}, beside the root.",
+        rich_help_panel=DATA,
     ),
 ]
 RecordsOfRoot = Annotated[
@@ -37,16 +43,34 @@ RecordsOfRoot = Annotated[
         metavar="FOLDER",
         help="Folder of the leaderboard's records. By default leaderboard/records, "
         "beside the root.",
+        rich_help_panel=DATA,
     ),
 ]
 Seconds = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Stop each submission after N seconds.")
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Stop each submission after N seconds.",
+        rich_help_panel=LIMITS,
+    ),
 ]
 Memory = Annotated[
-    int, typer.Option(min=256, metavar="N", help="Allow each submission N MB of memory.")
+    int,
+    typer.Option(
+        min=256,
+        metavar="N",
+        help="Allow each submission N MB of memory.",
+        rich_help_panel=LIMITS,
+    ),
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Run only where every limit can be enforced.")
+    bool,
+    typer.Option(
+        "--strict",
+        help="Run only where every limit can be enforced.",
+        rich_help_panel=LIMITS,
+    ),
 ]
 
 AllowUnconfined = Annotated[
@@ -54,6 +78,7 @@ AllowUnconfined = Annotated[
     typer.Option(
         "--allow-unconfined",
         help="Run them even where no limit on files or network is enforced.",
+        rich_help_panel=LIMITS,
     ),
 ]
 
@@ -210,7 +235,13 @@ def score_submissions(
     folders: Folders,
     task: Annotated[
         str | None,
-        typer.Option("--task", "-t", metavar="TASK", help="Measure the scores of this task only."),
+        typer.Option(
+            "--task",
+            "-t",
+            metavar="TASK",
+            help="Measure the scores of this task only.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     data: DataFolder = None,
     root: Root = Path("submissions"),
@@ -254,6 +285,13 @@ def score_files(
 
     wanted = find_submissions(folders, root, "attributions")
     return _measure_each(console, wanted, "attributions", measure)
+
+
+def named(folder: Path, error: FaithbenchError) -> str:
+    """Return what is wrong with a submission, as a sentence that begins with its name."""
+    message = str(error)
+    known = message.startswith("submission ")
+    return message if known else f"submission {readable(folder.name, 60)} {message}"
 
 
 def print_failure(console: Console, line: str) -> None:
@@ -318,10 +356,7 @@ def _measure_each(
             outcomes = measure(folder, checked_entry(folder, kind))
         except FaithbenchError as error:
             failed += 1
-            message = str(error)
-            if not message.startswith("submission "):
-                message = f"submission {readable(folder.name, 60)} {message}"
-            print_failure(console, message)
+            print_failure(console, named(folder, error))
             continue
         for outcome in outcomes:
             paths.append(outcome.path)

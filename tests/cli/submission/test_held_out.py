@@ -39,6 +39,7 @@ def test_each_submission_is_asked_and_a_failing_one_does_not_block(
             raise FaithbenchError("has no record")
         return answers[folder.name]
 
+    monkeypatch.setattr(asking, "check_ready", lambda *_: None)
     monkeypatch.setattr(asking, "draw_trial", lambda *_: "a trial")
     monkeypatch.setattr(asking, "ask", ask)
     with pytest.raises(FaithbenchError, match="3 of 4 submissions did not pass; see above"):
@@ -50,6 +51,21 @@ def test_each_submission_is_asked_and_a_failing_one_does_not_block(
         "failed",
         "d-chance",
     ]
-    assert lines[2] == "failed: c-bare: has no record"
+    assert lines[2] == "failed: submission c-bare has no record"
     ask_held_out([str(tmp_path / "a-honest")], root=tmp_path)
     assert capsys.readouterr().out == f"a-honest: {in_words(HONEST)}\n"
+
+
+def test_what_cannot_be_asked_is_said_before_others_are_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw_trial(*_: object) -> None:
+        raise AssertionError("nothing is measured")
+
+    monkeypatch.setattr(asking, "draw_trial", draw_trial)
+    bare = new_submission(tmp_path, "a-bare", "plugin")
+    with pytest.raises(FaithbenchError, match="2 of 2 submissions did not pass"):
+        ask_held_out([str(bare), str(tmp_path / "nowhere")], root=tmp_path)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("failed: submission a-bare has no record of this explainer.py")
+    assert " is not a folder; give the folder that has its entry.toml" in second
