@@ -121,13 +121,21 @@ def _examples(
         values = {label: f"{label} {value:.3f}" for label, value in difference.values.items()}
         if not coloured:
             yield Text("  " + ", ".join(values.values()))
-            plain = join_pieces(difference.tokens, [0.0] * len(difference.tokens))
-            yield _one_line(words_heat_map(plain))
+            if difference.tokens:
+                plain = join_pieces(difference.tokens, [0.0] * len(difference.tokens))
+                yield _one_line(words_heat_map(plain))
             continue
         for label, value in values.items():
             row = rows[label][difference.id]
             yield Text(f"  {value}", style="dim")
-            yield _one_line(words_heat_map(join_pieces(row.tokens, row.scores)))
+            if row.tokens:
+                yield _one_line(words_heat_map(join_pieces(row.tokens, row.scores)))
+    if textless := sum(not difference.tokens for difference in differences):
+        yield Text(
+            f"Published records have the words of bundled examples only: {textless} of these "
+            "are not shown.",
+            style="dim",
+        )
 
 
 def _one_line(words: Text) -> Text:

@@ -40,6 +40,8 @@ _EXTRAS = {
 @list_app.command("tasks")
 def list_tasks(data: DataFolder = None) -> None:
     """List tasks: kind, classes, size, rationales and sources."""
+    if data is not None and not data.is_dir():
+        raise FaithbenchError(f"no folder {data}; check --data")
     Console(highlight=False).print(_tasks_table(data))
 
 

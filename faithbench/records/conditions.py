@@ -106,5 +106,5 @@ def describe_value(conditions: Conditions, name: str) -> str:
         return f"{conditions.n} examples, {conditions.ids[:6]}"
     if name == "model_sha256":
         return f"{conditions.model}, {conditions.model_sha256[:6]}"
-    value = str(getattr(conditions, name))
+    value = str(getattr(conditions, name)) or "none"
     return value[:6] if name == "data_sha256" else value

@@ -12,6 +12,10 @@ from faithbench.core.text import without_controls
 from faithbench.core.types import Encoding, Floats
 from faithbench.data.words import word_spans
 
+# Tokenizers cut punctuation off, and say not where a space was.
+_CLOSING = tuple(".,;:!?)]}%")
+_OPENING = tuple("([{$")
+
 
 def heat_map(encoding: Encoding, scores: Floats) -> Text:
     """Colour a text by its tokens' scores: orange for the prediction, blue against it.
@@ -32,7 +36,8 @@ def words_heat_map(words: Sequence[tuple[str, float]]) -> Text:
     strongest = max((abs(score) for _, score in words), default=0.0) or 1.0
     text = Text()
     for word, score in words:
-        text.append(" " if text else "")
+        joined = word in _CLOSING or text.plain[-1:] in ("", *_OPENING)
+        text.append("" if joined else " ")
         text.append(without_controls(word), _shade(score / strongest))
     return text
 

@@ -98,6 +98,17 @@ def test_a_task_file_names_its_task(results: Path, printed) -> None:
     compare_command(explainers=["lime", "random"], task=str(path), results=results, metric="aopc")
 
 
+def test_texts_that_are_not_published_are_no_blank_lines(tmp_path: Path, printed) -> None:
+    hidden = [f"e{number}" for number in range(6)]
+    store(tmp_path, "lime-11111111", {"aopc": UP}, textless=hidden)
+    store(tmp_path, "random-22222222", {"aopc": ZERO}, textless=hidden)
+    *_, e1, values, e0, _, said, rest = printed(["random", "lime"], tmp_path, "aopc")
+    assert (e1, values, e0) == ("e1", "random 0.000, lime 0.200", "e0")
+    assert f"{said} {rest}" == (
+        "Published records have the words of bundled examples only: 6 of these are not shown."
+    )
+
+
 def test_examples_are_words_on_coloured_ground(
     results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

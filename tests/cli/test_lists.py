@@ -16,6 +16,7 @@ from faithbench.cli.lists import (
     list_objectives,
     list_tasks,
 )
+from faithbench.core.errors import FaithbenchError
 from faithbench.data.sources import hub
 from faithbench.data.tasks import task_names
 from faithbench.explainers.registry import EXPLAINERS
@@ -62,6 +63,8 @@ def test_tasks_of_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     list_tasks(tmp_path)
     rows = {line.split()[0]: line.split()[-3:] for line in capsys.readouterr().out.splitlines()[2:]}
     assert rows["cola"] == ["yes", "no", "-"] and rows["yelp"] == ["no", "no", "-"]
+    with pytest.raises(FaithbenchError, match=r"no folder .*nowhere; check --data"):
+        list_tasks(tmp_path / "nowhere")
 
 
 def test_explainers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from faithbench.core.types import Encoding, Example
 from faithbench.models.encoding import encode
-from faithbench.run.heat_map import heat_map
+from faithbench.run.heat_map import heat_map, words_heat_map
 
 ORANGE, BLUE = (230, 120, 20), (60, 130, 220)
 
@@ -82,3 +82,9 @@ def test_heat_map_of_tokens_that_share_a_character() -> None:
 def test_heat_map_is_no_place_for_control_characters() -> None:
     text = heat_map(by_hand("a\x1b[2J\rb", [(0, 1), (6, 7)]), np.array([0.0, 1.0]))
     assert text.plain == "a [2J b" and background(text, "b") == ORANGE
+
+
+def test_punctuation_stands_at_its_word() -> None:
+    pieces = ["ol", "(", "network", ")", "-", "5", "%", ",", "it", "'", "s", "$", "9", "."]
+    text = words_heat_map([(piece, 0.0) for piece in pieces])
+    assert text.plain == "ol (network) - 5%, it ' s $9."

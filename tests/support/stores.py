@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +33,23 @@ def store(
     settings: dict[str, Any] | None = None,
     version: int = 1,
     seeds: tuple[int, ...] = (0,),
+    textless: Collection[str] = (),
     **parts: dict[str, Any],
 ) -> Path:
     """Write a record named `<stem>` of the explainer that its name begins with.
+
+    Rows of `textless` ids have no tokens, as published ones of data that are not bundled.
 
     `parts` change fields of the record's parts: `task={"split": "dev"}`.
     """
     n = len(next(iter(values.values())))
     names = list(ids or (f"e{i}" for i in range(n)))
     rows = [
-        row(name, tokens=["a", name], values={key: own[i] for key, own in values.items()})
+        row(
+            name,
+            values={key: own[i] for key, own in values.items()},
+            **({"tokens": [], "scores": []} if name in textless else {"tokens": ["a", name]}),
+        )
         for i, name in enumerate(names)
     ]
     data = to_header(KEY) + b"".join(to_line(one) for one in rows)
