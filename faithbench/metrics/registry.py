@@ -167,16 +167,17 @@ class Metric:
         return None if value is None else float(value)
 
     @contextmanager
-    def naming_failures(self) -> Iterator[None]:
-        """Turn what the metric's own code raises into one line: metric and error."""
+    def naming_failures(self, example: str = "") -> Iterator[None]:
+        """Turn what the metric's own code raises into one line: metric, example and error."""
         try:
             yield
         except FaithbenchError:
             raise  # a sentence already
         except Exception as error:
             kind = NoMemoryError if is_out_of_memory(error) else FaithbenchError
+            on = f" on {readable(example, 60)}" if example else ""
             raise kind(
-                f"metric {self.name!r} failed: {type(error).__name__}: "
+                f"metric {self.name!r} failed{on}: {type(error).__name__}: "
                 f"{readable(str(error)) or 'no message'} (--debug shows the traceback)"
             ) from error
 
@@ -202,11 +203,11 @@ class CaseMetric(Metric):
     keeps_curve: bool = False
     tolerance: float = 1e-4
 
-    def rows(self, case: Case) -> Bools:
+    def rows(self, case: Case, example: str = "") -> Bools:
         """Plan the rows of a case; where nothing may be erased there are none."""
         if not case.n:
             return no_rows(case)
-        with self.naming_failures():
+        with self.naming_failures(example):
             keeps = np.asarray(self.plan(case))
         if keeps.ndim != 2 or keeps.shape[1] != len(case.every_score) or keeps.dtype != np.bool_:
             raise FaithbenchError(
@@ -216,11 +217,11 @@ class CaseMetric(Metric):
             )
         return keeps
 
-    def value(self, case: Case, outputs: Outputs) -> float | None:
+    def value(self, case: Case, outputs: Outputs, example: str = "") -> float | None:
         """Score a case, refusing a value outside the metric's range."""
         if not case.n and self.plan is not no_rows:
             return None
-        with self.naming_failures():
+        with self.naming_failures(example):
             return self.checked(self.score(case, outputs))
 
 
@@ -233,8 +234,12 @@ class WordMetric(Metric):
 
     def values(self, table: ExplainedTexts) -> list[float | None]:
         """Score each example by itself, refusing a value outside the metric's range."""
-        with self.naming_failures():
-            return [self.checked(self.score(words)) for words in table.units(self.unit)]
+        units = zip(table.units(self.unit), table.examples, strict=True)
+        return [self._value(words, example.id) for words, example in units]
+
+    def _value(self, words: WordScores, example: str) -> float | None:
+        with self.naming_failures(example):
+            return self.checked(self.score(words))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,9 +271,9 @@ class InfluenceMetric(Metric):
 
     score: Callable[[Floats, Influence], float | None]
 
-    def value(self, scores: Floats, influence: Influence) -> float | None:
+    def value(self, scores: Floats, influence: Influence, example: str = "") -> float | None:
         """Score an example, refusing a value outside the metric's range."""
-        with self.naming_failures():
+        with self.naming_failures(example):
             return self.checked(self.score(np.abs(scores), influence))
 
 

@@ -299,7 +299,9 @@ def _with_influence(
             one,
             values=one.values
             | {
-                metric.name: metric.value(attribution.scores, influence)
+                metric.name: metric.value(
+                    attribution.scores, influence, attribution.encoding.example.id
+                )
                 for metric in influence_metrics(job.metrics)
             },
         )

@@ -86,7 +86,7 @@ def score(
         for i, (attribution, full) in enumerate(zip(attributions, log_probability, strict=True))
     ]
     requests = [
-        _Request(i, metric, case, metric.rows(case))
+        _Request(i, metric, case, metric.rows(case, attributions[i].encoding.example.id))
         for i, case in enumerate(cases)
         for metric in metrics
     ]
@@ -101,7 +101,10 @@ def score(
             end = start + len(rows)
             request.take(Outputs(answers.log_probability[start:end], answers.kept[start:end]))
             start = end
-    return [_scored([r for r in requests if r.owner == i]) for i in range(len(cases))]
+    return [
+        _scored([r for r in requests if r.owner == i], attribution.encoding.example.id)
+        for i, attribution in enumerate(attributions)
+    ]
 
 
 def case_of(
@@ -144,11 +147,11 @@ def _ask(
     return Outputs(outputs.log_probability[indices], outputs.kept[indices])
 
 
-def _scored(requests: Sequence[_Request]) -> Scored:
+def _scored(requests: Sequence[_Request], example: str) -> Scored:
     asked = [keep for r in requests for keep in r.plan[: r.asked]]
     curves = [tuple(r.answers.probability.tolist()) for r in requests if r.metric.keeps_curve]
     return Scored(
-        {r.metric.name: r.metric.value(r.case, r.answers) for r in requests},
+        {r.metric.name: r.metric.value(r.case, r.answers, example) for r in requests},
         len(asked),
         len({keep.tobytes() for keep in asked}),
         curves[0] if curves else (),

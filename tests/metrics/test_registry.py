@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from faithbench.core.errors import FaithbenchError
-from faithbench.core.types import Case
+from faithbench.core.types import Case, Example
 from faithbench.metrics.faithfulness import aopc
 from faithbench.metrics.registry import (
     FAMILIES,
@@ -244,12 +244,19 @@ def test_a_word_metric_is_mapped_over_examples_or_sentences() -> None:
 
     (words,) = metrics_by(metric("count", kind="word", **FACTS)(length))
     both = metrics_by(metric("sentences", kind="word", unit="sentences", **FACTS)(length))
-    table = SimpleNamespace(units={"words": [[1], []], "sentences": [[1, 2]]}.__getitem__)
-    assert isinstance(words, WordMetric) and words.values(table) == [1, None]
+
+    def values(made: Any, **units: list[list[int]]) -> list[float | None]:
+        assert isinstance(made, WordMetric)
+        examples = [Example(f"e{number}", "", 0) for number in range(len(units[made.unit]))]
+        return made.values(SimpleNamespace(units=units.__getitem__, examples=examples))
+
+    assert values(words, words=[[1], []], sentences=[[1, 2]]) == [1, None]
     assert [made.name for made in both] == ["count", "sentences"], "one function, two metrics"
-    assert both[1].values(table) == [2]
+    assert values(both[1], words=[[1], []], sentences=[[1, 2]]) == [2]
     with pytest.raises(FaithbenchError, match="count is 3, outside its range"):
-        words.values(SimpleNamespace(units=lambda _: [[1, 2, 3]]))
+        values(words, words=[[1, 2, 3]])
+    with pytest.raises(FaithbenchError, match="metric 'count' failed on e1: TypeError: object of"):
+        values(words, words=[[1], 5])  # type: ignore[list-item]
 
 
 def test_a_table_metric_has_a_value_for_each_example() -> None:

@@ -231,11 +231,18 @@ def test_a_metric_that_fails_is_one_line(drop: Path) -> None:
     (found,) = find_metrics("drop_at_20", files=[drop])
     assert isinstance(found, CaseMetric)
     with pytest.raises(FaithbenchError) as caught:
-        found.value(case_of([1.0, 2.0]), outputs_of([0.5]))
+        found.value(case_of([1.0, 2.0]), outputs_of([0.5]), "e1")
     assert str(caught.value) == (
-        "metric 'drop_at_20' failed: IndexError: index 7 is out of bounds for axis 0 with size 1 "
-        "(--debug shows the traceback)"
+        "metric 'drop_at_20' failed on e1: IndexError: index 7 is out of bounds for axis 0 with "
+        "size 1 (--debug shows the traceback)"
     )
+
+
+def test_a_metric_that_fails_in_a_run_is_named_with_its_example(drop: Path, call: Call) -> None:
+    drop.write_text(drop.read_text().replace("probability[0]", "probability[7]"))
+    said = call("run", "-e", "random", *BUNDLED, "--plugin", drop, "--metrics", "drop_at_20")
+    assert said.code == 1
+    assert re.search(r"metric 'drop_at_20' failed on bundled-sst2-\S+: IndexError", said.err)
 
 
 @pytest.mark.parametrize(
