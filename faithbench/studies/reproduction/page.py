@@ -22,6 +22,7 @@ from faithbench.studies.reproduction.result import (
     TrialResult,
     read_reproduction,
 )
+from faithbench.studies.reproduction.trials import ALONE
 
 PAGE = "README.md"
 """Of the folder of a paper, so that it is what one sees there."""
@@ -50,7 +51,7 @@ def write_index(out: Path) -> None:
         with suppress(FaithbenchError):  # a broken neighbour is told when it is asked for
             one = read_reproduction(folder)
             found += [] if one is None else [one]
-    blocks = [_INDEX, summary_table(found)]
+    blocks = [_INDEX, summary_table(found), _untested_counts(found)]
     blocks.append(
         "Made by `faithbench reproduce all --data DATA`. Verdicts speak of the stand-ins and texts "
         "that were measured here; each page says where they depart from the paper's. How they are "
@@ -60,7 +61,7 @@ def write_index(out: Path) -> None:
         blocks.append("**Quick reproductions: no number of them means anything.**")
     for one in found:
         rows = [
-            (item_name(item.id), _said(claim), f"**{claim.verdict}**")
+            (item_name(item.id), _said(claim), _verdict_cell(claim))
             for items in one.sources.values()
             for item in items.values()
             for claim in item.claims
@@ -80,6 +81,24 @@ def summary_table(found: Sequence[Reproduction]) -> str:
     totals = [str(sum(int(row[place]) for row in rows)) for place in range(1, 5)]
     rows.append(("**all**", *totals))
     return grid(rows, ("paper", "claims", *VERDICTS))
+
+
+def _untested_counts(found: Sequence[Reproduction]) -> str:
+    counts = verdict_counts([c for one in found for c in one.claims if is_untested(c)])
+    return (
+        f"{counts['holds']} of those that hold, and {counts['does not hold']} of those that do "
+        'not, were decided by single numbers, without a test: "no test" below.'
+    )
+
+
+def is_untested(claim: ClaimResult) -> bool:
+    """Return whether a claim was decided by single numbers alone."""
+    reached = [trial for trial in claim.trials if trial.side != "missing"]
+    return claim.verdict != VERDICTS[2] and all(trial.why == ALONE for trial in reached)
+
+
+def _verdict_cell(claim: ClaimResult) -> str:
+    return f"**{claim.verdict}**" + (", no test" if is_untested(claim) else "")
 
 
 def verdict_counts(claims: Sequence[ClaimResult]) -> dict[str, int]:

@@ -318,6 +318,24 @@ def test_the_index_counts_the_claims_of_all_papers(tmp_path: Path) -> None:
     assert "| Table 1 | A beats B. | **cannot be told** |" in lines
 
 
+def test_claims_that_single_numbers_decided_are_marked(tmp_path: Path) -> None:
+    alone = TrialResult(what="A | x > B | x", side="for", difference=0.25, why=ALONE, n=1)
+    missing = TrialResult(what="A | y > B | y", side="missing", why="takes hours")
+    trials = [(alone, missing), (alone, TRIAL), (TRIAL,)]
+    claims = [claim_of("holds", trials=tried) for tried in trials]
+    claims += [claim_of("does not hold", trials=(alone,))]
+    claims += [claim_of("cannot be told", trials=(missing,))]
+    write_reproduction(found(table(claims=tuple(claims))), tmp_path / "mini")
+    write_index(tmp_path)
+    page = (tmp_path / PAGE).read_text()
+    assert (
+        "1 of those that hold, and 1 of those that do not, were decided by single numbers, without "
+        'a test: "no test" below.'
+    ) in page
+    assert page.count("**holds**, no test |") == page.count("**does not hold**, no test |") == 1
+    assert page.count("no test") == 3
+
+
 def test_a_summary_of_nothing_is_all_zero() -> None:
     assert summary_table([]).splitlines()[-1] == "| **all** | 0 | 0 | 0 | 0 |"
 
