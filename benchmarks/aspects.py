@@ -29,7 +29,8 @@ from faithbench.explainers.registry import is_control
 from faithbench.leaderboard.gather import Entry, Group, find_records, groups_in, parts_of
 from faithbench.leaderboard.names import table_ids
 from faithbench.leaderboard.rankings import USUAL_OPERATOR
-from faithbench.metrics.registry import METRICS, Metric
+from faithbench.metrics.kinds import Metric
+from faithbench.metrics.registry import METRICS
 from faithbench.records.passed import accepted_submissions
 from faithbench.testing.planted import planted_data, planted_model, puts_first
 

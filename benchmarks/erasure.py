@@ -25,7 +25,8 @@ from faithbench.core.erasure import erase_tokens
 from faithbench.core.types import Attribution, Bools, Encoding, Outputs
 from faithbench.data.dataset import load_dataset
 from faithbench.data.tasks import load_task
-from faithbench.metrics.registry import Metric, find_metrics
+from faithbench.metrics.kinds import Metric
+from faithbench.metrics.registry import find_metrics
 from faithbench.models.encoding import encode, inputs_of
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model, build_model, load_model

@@ -68,7 +68,8 @@ def list_explainers(family: str | None = None) -> dict[str, str]:
 def list_metrics(family: str | None = None) -> dict[str, str]:
     """Return what each metric means, by name: all built-in ones, or those of a family."""
     from faithbench.core.errors import unknown
-    from faithbench.metrics.registry import FAMILIES, METRICS
+    from faithbench.metrics.kinds import FAMILIES
+    from faithbench.metrics.registry import METRICS
 
     if family not in (None, *FAMILIES):
         raise unknown("family of metrics", str(family), FAMILIES)

@@ -21,7 +21,7 @@ from faithbench.core.spec import setting_text
 if TYPE_CHECKING:
     from faithbench.core.plugins import Plugin
     from faithbench.data.tasks import Task
-    from faithbench.metrics.registry import Metric
+    from faithbench.metrics.kinds import Metric
 
 list_app = Application(
     cls=Commands, help="List tasks, explainers, metrics or objectives.", no_args_is_help=True
@@ -118,7 +118,7 @@ def _plugin_texts(plugin: Plugin) -> tuple[str, str]:
 
 def _on_request(metric: Metric) -> str:
     """Return how a metric is asked for that is not one of `all`."""
-    from faithbench.metrics.registry import Trained
+    from faithbench.metrics.kinds import Trained
 
     if isinstance(metric, Trained):
         return f" Made by `{metric.command}`."
@@ -149,13 +149,8 @@ def list_metrics(plugin: PluginFiles = None) -> None:
 
     Metrics of installed packages come last.
     """
-    from faithbench.metrics.registry import (
-        FAMILIES,
-        METRICS,
-        installed_metrics,
-        metric_of,
-        metrics_of_file,
-    )
+    from faithbench.metrics.kinds import FAMILIES
+    from faithbench.metrics.registry import METRICS, installed_metrics, metric_of, metrics_of_file
 
     table = Table(title="metrics", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     for column in ("name", "better", "range"):

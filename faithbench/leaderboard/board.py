@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 from faithbench.core.schema import Count, Facts
 from faithbench.data.kinds import KindName
 from faithbench.data.task_schema import Rationale, SourceName
-from faithbench.metrics.registry import Aspect, Family
+from faithbench.metrics.kinds import Aspect, Family
 
 BOARD_SCHEMA: Final = 3
 

@@ -22,10 +22,9 @@ from faithbench.leaderboard.standings import (
     skills_of,
     standings_of,
 )
+from faithbench.metrics.kinds import FAMILIES, Family
 from faithbench.metrics.registry import (
-    FAMILIES,
     METRICS,
-    Family,
     is_outdated,
     is_tested_by_mean,
     needs_encoder,

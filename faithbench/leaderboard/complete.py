@@ -25,13 +25,8 @@ from faithbench.core.types import Progress
 from faithbench.data.tasks import load_task
 from faithbench.explainers.registry import is_control
 from faithbench.leaderboard.plan import Say
-from faithbench.metrics.registry import (
-    METRICS,
-    Metric,
-    find_metrics,
-    measures_per_example,
-    text_metrics,
-)
+from faithbench.metrics.kinds import Metric
+from faithbench.metrics.registry import METRICS, find_metrics, measures_per_example, text_metrics
 from faithbench.records.conditions import describe_field, differing
 from faithbench.records.identity import renamed_stem, stem_of
 from faithbench.records.record import dumps, read

@@ -30,7 +30,8 @@ from faithbench.leaderboard.board import (
 )
 from faithbench.leaderboard.names import is_own_model
 from faithbench.leaderboard.standings import GATE, is_above, rank_value, ranked_columns
-from faithbench.metrics.registry import Family, is_headline, is_outdated
+from faithbench.metrics.kinds import Family
+from faithbench.metrics.registry import is_headline, is_outdated
 from faithbench.stats.pairwise import ALPHA, holm
 from faithbench.stats.ranks import RankTest, rank_test
 from faithbench.stats.signed_rank import signed_rank

@@ -13,7 +13,8 @@ from typing import Final, get_args
 from faithbench.core.rounding import decimals
 from faithbench.leaderboard.board import Column, Score, Standing
 from faithbench.leaderboard.gather import Group
-from faithbench.metrics.registry import METRICS, Aspect
+from faithbench.metrics.kinds import Aspect
+from faithbench.metrics.registry import METRICS
 from faithbench.stats.pairwise import ALPHA
 from faithbench.stats.ranks import average_ranks
 from faithbench.stats.tournament import Tournament

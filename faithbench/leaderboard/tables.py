@@ -23,7 +23,7 @@ from faithbench.metrics.cost import (
     PEAK_MEMORY,
     SECONDS,
 )
-from faithbench.metrics.registry import Aspect
+from faithbench.metrics.kinds import Aspect
 from faithbench.records.conditions import Conditions
 from faithbench.records.schema import Record
 

@@ -17,15 +17,8 @@ from faithbench.metrics import (
     stability,
 )
 from faithbench.metrics.explained import ExplainedTexts
-from faithbench.metrics.registry import (
-    FAMILIES,
-    METRICS,
-    Metric,
-    find_metrics,
-    metric,
-    metrics_in,
-    register,
-)
+from faithbench.metrics.kinds import FAMILIES, Metric
+from faithbench.metrics.registry import METRICS, find_metrics, metric, metrics_in, register
 from faithbench.metrics.word_scores import WordScores
 
 __all__ = [

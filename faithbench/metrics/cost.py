@@ -8,7 +8,7 @@ from math import inf
 from operator import attrgetter
 from typing import Literal
 
-from faithbench.metrics.registry import Measure, Metric
+from faithbench.metrics.kinds import Measure, Metric
 
 CostUnit = Literal["seconds", "bytes", "rows"]
 

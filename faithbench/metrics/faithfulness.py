@@ -9,8 +9,9 @@ import numpy as np
 
 from faithbench.core.erasure import keep_without, only, top_count, without
 from faithbench.core.types import Bools, Case, Floats, Outputs, rank
+from faithbench.metrics.kinds import no_rows
 from faithbench.metrics.rank_correlation import kendall
-from faithbench.metrics.registry import metric, no_rows
+from faithbench.metrics.registry import metric
 
 DECILES = (10, 20, 30, 40, 50, 60, 70, 80, 90)
 ERASER = (1, 5, 10, 20, 50)

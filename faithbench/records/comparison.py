@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING
 from faithbench.core.errors import FaithbenchError, unknown
 from faithbench.core.shown import Shown
 from faithbench.core.text import wrap_name
-from faithbench.metrics.registry import (
-    METRICS,
-    Trained,
-    is_tested_by_mean,
-    needs_encoder,
-    title_of,
-)
+from faithbench.metrics.kinds import Trained
+from faithbench.metrics.registry import METRICS, is_tested_by_mean, needs_encoder, title_of
 from faithbench.records.entrants import Entrant
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import MetricFacts

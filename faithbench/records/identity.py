@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 
 from faithbench.core.files import digest_of, slug
 from faithbench.core.types import Settings
-from faithbench.metrics.registry import Measure, Metric, find_metrics, measures_per_example
+from faithbench.metrics.kinds import Measure, Metric
+from faithbench.metrics.registry import find_metrics, measures_per_example
 from faithbench.records.conditions import Conditions, conditions_of
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import Record

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from faithbench.core.cost import forward_equivalents
+from faithbench.metrics.kinds import Metric
 from faithbench.metrics.plausibility import tpr_drop
-from faithbench.metrics.registry import Metric
 from faithbench.records.rows import ResultRow
 from faithbench.records.schema import CostFacts, MetricFacts
 from faithbench.stats.summaries import summarise

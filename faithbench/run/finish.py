@@ -17,7 +17,8 @@ from faithbench.explainers.protocol import replayed_seconds
 from faithbench.explainers.selection import Selected
 from faithbench.metrics.cost import wants_timing
 from faithbench.metrics.explained import ExplainedTexts, FindNeighbours
-from faithbench.metrics.registry import TextMetric, text_metrics
+from faithbench.metrics.kinds import TextMetric
+from faithbench.metrics.registry import text_metrics
 from faithbench.metrics.word_scores import words_of
 from faithbench.models.devices import allows_tf32
 from faithbench.models.session import Session

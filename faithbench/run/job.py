@@ -15,7 +15,8 @@ from faithbench.core.types import Encoding, Long
 from faithbench.data.dataset import Dataset
 from faithbench.explainers.protocol import assets_of, is_stochastic
 from faithbench.explainers.selection import Selected
-from faithbench.metrics.registry import Metric, wanted
+from faithbench.metrics.kinds import Metric
+from faithbench.metrics.registry import wanted
 from faithbench.metrics.stability import largest_change
 from faithbench.records.conditions import Conditions, digest_of_ids
 from faithbench.records.identity import (

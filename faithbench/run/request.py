@@ -16,7 +16,8 @@ from faithbench.data.kinds import KINDS
 from faithbench.data.tasks import Task, load_task, task_names
 from faithbench.explainers.protocol import is_stochastic, needs_training, taught
 from faithbench.explainers.selection import Selected, find_explainers, select_explainers
-from faithbench.metrics.registry import Metric, Need, Trained, find_metrics
+from faithbench.metrics.kinds import Metric, Need, Trained
+from faithbench.metrics.registry import find_metrics
 
 if TYPE_CHECKING:
     from faithbench.core.erasure import Operator

@@ -11,7 +11,7 @@ from faithbench.core.erasure import Operator
 from faithbench.core.types import Attribution, Bools, Case, Outputs, TokenRow
 from faithbench.data.kinds.kind import Kind
 from faithbench.data.windows import erased_rows
-from faithbench.metrics.registry import CaseMetric
+from faithbench.metrics.kinds import CaseMetric
 from faithbench.models.engine import Engine
 from faithbench.models.predictions import evaluate_inputs, gold_tokens
 

@@ -16,7 +16,8 @@ from faithbench.core.files import file_sha256
 from faithbench.core.rounding import significant
 from faithbench.core.types import Attribution, Case, Encoding, Floats, Outputs
 from faithbench.data.kinds.kind import Prediction
-from faithbench.metrics.registry import CaseMetric, case_metrics, find_metrics, text_metrics
+from faithbench.metrics.kinds import CaseMetric
+from faithbench.metrics.registry import case_metrics, find_metrics, text_metrics
 from faithbench.models.predictions import predictions
 from faithbench.records.rows import ResultRow
 from faithbench.run.finish import explained_texts, spans_of, text_values

@@ -9,7 +9,8 @@ from pathlib import Path
 from faithbench.core.errors import FaithbenchError
 from faithbench.data.dataset import Dataset
 from faithbench.data.kinds import KINDS
-from faithbench.metrics.registry import Measure, Metric, case_metrics
+from faithbench.metrics.kinds import Measure, Metric
+from faithbench.metrics.registry import case_metrics
 from faithbench.records.identity import identity_of, place_of, run_key
 from faithbench.records.record import read
 from faithbench.records.rows import ResultRow

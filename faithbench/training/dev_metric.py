@@ -10,7 +10,8 @@ from faithbench.core.types import Encoding, Progress
 from faithbench.data.dataset import Dataset
 from faithbench.data.kinds import KINDS
 from faithbench.explainers.selection import Selected, find_explainers
-from faithbench.metrics.registry import CaseMetric, find_metrics
+from faithbench.metrics.kinds import CaseMetric
+from faithbench.metrics.registry import find_metrics
 from faithbench.models.encoding import collate, encode
 from faithbench.models.engine import Engine
 from faithbench.models.evaluation import outcomes_of

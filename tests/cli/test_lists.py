@@ -20,7 +20,8 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.data.sources import hub
 from faithbench.data.tasks import task_names
 from faithbench.explainers.registry import EXPLAINERS
-from faithbench.metrics.registry import FAMILIES, METRICS, Trained
+from faithbench.metrics.kinds import FAMILIES, Trained
+from faithbench.metrics.registry import METRICS
 from faithbench.models import model as models
 from faithbench.models.model import Model
 from faithbench.run import device_benchmark

@@ -11,7 +11,8 @@ import pytest
 from faithbench.core.types import Case, Outputs
 from faithbench.data.tasks import load_task
 from faithbench.explainers.selection import find_explainers
-from faithbench.metrics.registry import CaseMetric, metrics_by
+from faithbench.metrics.kinds import CaseMetric
+from faithbench.metrics.registry import metrics_by
 from faithbench.testing.conformance import check_explainer
 from tests.support.paths import ROOT
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from faithbench.studies.reproduction.catalogue import find_recipe, paper_names
+from faithbench.studies.reproduction.index import summary_table, write_index
 from faithbench.studies.reproduction.page import (
     VERDICTS,
-    summary_table,
     verdict_counts,
-    write_index,
 )
 from faithbench.studies.reproduction.reading import read_recipe
 from faithbench.studies.reproduction.recipe import cells_of

@@ -10,7 +10,8 @@ import pytest
 
 from faithbench.core.types import Example
 from faithbench.metrics.explained import ExplainedTexts
-from faithbench.metrics.registry import METRICS, TextMetric, text_metrics
+from faithbench.metrics.kinds import TextMetric
+from faithbench.metrics.registry import METRICS, text_metrics
 from faithbench.models.encoding import encode
 from faithbench.run.finish import explained_texts, text_values
 from tests.support.builders import row

@@ -7,7 +7,8 @@ import pytest
 
 from faithbench.data.kinds.classification import class_scores
 from faithbench.metrics.fresh import macro_f1_values
-from faithbench.metrics.registry import METRICS, Trained, is_tested_by_mean
+from faithbench.metrics.kinds import Trained
+from faithbench.metrics.registry import METRICS, is_tested_by_mean
 
 
 @pytest.mark.parametrize(("classes", "n"), [(2, 7), (2, 200), (3, 50), (4, 5)])

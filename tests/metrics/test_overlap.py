@@ -10,6 +10,7 @@ import pytest
 
 from faithbench.core.types import Example, Floats
 from faithbench.metrics.explained import ExplainedTexts
+from faithbench.metrics.kinds import TableMetric
 from faithbench.metrics.neighbours import Likeness, Neighbours
 from faithbench.metrics.overlap import (
     DRAWS,
@@ -19,7 +20,7 @@ from faithbench.metrics.overlap import (
     marked_text,
     mean_over_neighbours,
 )
-from faithbench.metrics.registry import METRICS, TableMetric
+from faithbench.metrics.registry import METRICS
 from faithbench.metrics.stability import label_marks, top_marks
 from faithbench.metrics.word_scores import WordScores
 from faithbench.stats.summaries import summarise

@@ -13,14 +13,8 @@ from faithbench.cli.lists import list_metrics
 from faithbench.core import plugins
 from faithbench.core.errors import FaithbenchError
 from faithbench.metrics import registry
-from faithbench.metrics.registry import (
-    GROUP,
-    METRICS,
-    CaseMetric,
-    TableMetric,
-    WordMetric,
-    find_metrics,
-)
+from faithbench.metrics.kinds import CaseMetric, TableMetric, WordMetric
+from faithbench.metrics.registry import GROUP, METRICS, find_metrics
 from faithbench.records.record import read
 from faithbench.records.rows_file import read_rows
 from tests.support.cases import case_of

@@ -14,8 +14,9 @@ import torch
 
 from faithbench.core.erasure import erase_tokens, top_count
 from faithbench.core.types import Attribution, Case
+from faithbench.metrics.kinds import Metric
 from faithbench.metrics.rank_correlation import kendall
-from faithbench.metrics.registry import METRICS, Metric
+from faithbench.metrics.registry import METRICS
 from faithbench.metrics.released import log_odds_l2e
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model, build_model

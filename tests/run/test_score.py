@@ -12,7 +12,8 @@ import torch
 from faithbench.core.types import Attribution, Batch, Case, Encoding, rank
 from faithbench.data.kinds.question_answering import QUESTION_ANSWERING
 from faithbench.explainers.selection import find_explainers
-from faithbench.metrics.registry import METRICS, CaseMetric, case_metrics, find_metrics, no_rows
+from faithbench.metrics.kinds import CaseMetric, no_rows
+from faithbench.metrics.registry import METRICS, case_metrics, find_metrics
 from faithbench.models.encoding import inputs_of
 from faithbench.models.engine import Engine
 from faithbench.models.model import Model

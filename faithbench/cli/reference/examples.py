@@ -8,7 +8,8 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING
 
-from faithbench.metrics.registry import METRICS, CaseMetric, TableMetric, WordMetric
+from faithbench.metrics.kinds import CaseMetric, TableMetric, WordMetric
+from faithbench.metrics.registry import METRICS
 
 if TYPE_CHECKING:
     from faithbench.data.dataset import Dataset

@@ -13,14 +13,7 @@ from faithbench.core.errors import FaithbenchError
 from faithbench.core.papers import papers_of
 from faithbench.core.types import Case
 from faithbench.metrics import METRICS, find_metrics
-from faithbench.metrics.registry import (
-    CaseMetric,
-    InfluenceMetric,
-    Measure,
-    Metric,
-    Need,
-    Trained,
-)
+from faithbench.metrics.kinds import CaseMetric, InfluenceMetric, Measure, Metric, Need, Trained
 
 _TASKS: dict[Need, str] = {"answers": "squad", "sentences": "multirc"}
 """Bundled tasks that have what a metric needs, where sst2 has not."""

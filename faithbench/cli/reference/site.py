@@ -21,7 +21,7 @@ from faithbench.cli.reference.tasks import source_facts, task_facts, task_papers
 from faithbench.data.tasks import load_task, task_names
 from faithbench.explainers.registry import EXPLAINERS
 from faithbench.metrics import FAMILIES, METRICS
-from faithbench.metrics.registry import Trained
+from faithbench.metrics.kinds import Trained
 
 COLOURS = (
     "Orange words speak for the prediction, blue ones against it; the deeper the colour, the "

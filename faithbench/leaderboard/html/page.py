@@ -31,7 +31,8 @@ from faithbench.leaderboard.findings import findings
 from faithbench.leaderboard.html.chart_library import chart_library
 from faithbench.leaderboard.html.document import asset, digest_source, document, embedded
 from faithbench.leaderboard.rankings import USUAL_OPERATOR
-from faithbench.metrics.registry import ASPECTS, METRICS
+from faithbench.metrics.kinds import ASPECTS
+from faithbench.metrics.registry import METRICS
 
 Json = dict[str, Any]
 

@@ -16,7 +16,7 @@ from faithbench.leaderboard.pages.formatting import (
     mean_text,
     shelved,
 )
-from faithbench.metrics.registry import FAMILIES
+from faithbench.metrics.kinds import FAMILIES
 
 # Stand-ins for commands, which tabulate would escape with the rest. They are private-use
 # characters, which `plain` takes out of all text that comes from data.

@@ -22,7 +22,7 @@ from faithbench.leaderboard.pages.formatting import (
     shelved,
 )
 from faithbench.leaderboard.standings import ranked_columns
-from faithbench.metrics.registry import FAMILIES
+from faithbench.metrics.kinds import FAMILIES
 
 BUNDLED = (
     "**bundled**: a small sample that ships with faithbench. It shows that the task runs; it does "

@@ -8,8 +8,9 @@ from faithbench.core.machine import cpu_name
 from faithbench.core.types import Progress, quiet
 from faithbench.studies.reproduction.cells import CellReader
 from faithbench.studies.reproduction.charts import write_chart
+from faithbench.studies.reproduction.index import write_index
 from faithbench.studies.reproduction.maps import map_texts
-from faithbench.studies.reproduction.page import write_index, write_pages
+from faithbench.studies.reproduction.page import write_pages
 from faithbench.studies.reproduction.recipe import Item, cells_of
 from faithbench.studies.reproduction.request import Clock, ReproduceRequest
 from faithbench.studies.reproduction.result import (

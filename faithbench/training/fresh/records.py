@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from faithbench.core.files import digest_of, replace_file
-from faithbench.metrics.registry import METRICS, Trained
+from faithbench.metrics.kinds import Trained
+from faithbench.metrics.registry import METRICS
 from faithbench.records.identity import place_of
 from faithbench.records.record import write
 from faithbench.records.rows import add_values, to_header, to_line

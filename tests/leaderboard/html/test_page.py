@@ -16,7 +16,8 @@ from faithbench.leaderboard.board import Pair, Score
 from faithbench.leaderboard.findings import findings
 from faithbench.leaderboard.html import page
 from faithbench.leaderboard.html.page import board_data, table_data
-from faithbench.metrics.registry import ASPECTS, METRICS
+from faithbench.metrics.kinds import ASPECTS
+from faithbench.metrics.registry import METRICS
 from tests.support.boards import empty_board, real_board, small_board
 from tests.support.hostile_board import HOSTILE, hostile_board, without_turning_marks
 

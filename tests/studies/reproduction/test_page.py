@@ -12,31 +12,20 @@ from faithbench.studies.reproduction.page import (
     HTML,
     PAGE,
     item_name,
-    summary_table,
     verdict_counts,
-    write_index,
     write_pages,
 )
 from faithbench.studies.reproduction.recipe import PaperRecipe
 from faithbench.studies.reproduction.result import (
     CellResult,
-    ClaimResult,
     ItemResult,
     MapRow,
     MapText,
     RankResult,
-    RecordFacts,
     Reproduction,
-    TrialResult,
-    write_reproduction,
 )
 from faithbench.studies.reproduction.trials import ALONE
-
-DIGEST = "abcdef0123456789" * 4
-TRIAL = TrialResult(
-    what="A | x > B | x", side="for", difference=0.25, interval=(0.125, 0.5), theirs=0.3, p=0.0004,
-    n=20,
-)  # fmt: skip
+from tests.support.reproductions import TRIAL, claim_of, found, table
 
 
 def recipe(**changes: Any) -> PaperRecipe:
@@ -65,38 +54,6 @@ def recipe(**changes: Any) -> PaperRecipe:
     return PaperRecipe.model_validate(usual | changes)
 
 
-def claim_of(verdict: str = "holds", **changes: Any) -> ClaimResult:
-    usual: dict[str, Any] = {
-        "says": "A beats B.",
-        "where": "Sec. 5",
-        "test": "signed-rank",
-        "verdict": verdict,
-        "count": "1 of 1 for it",
-        "trials": (TRIAL,),
-    }
-    return ClaimResult(**usual | changes)
-
-
-def table(**changes: Any) -> ItemResult:
-    record = RecordFacts(path="records/a.json", sha256=DIGEST)
-    usual: dict[str, Any] = {
-        "id": "table-1",
-        "title": "Two methods",
-        "kind": "table",
-        "cells": (
-            CellResult(row="A", column="x", printed=0.5, ours=0.4567, interval=(0.4, 0.5), n=20,
-                       seeds=3, records=(record,)),
-            CellResult(row="B", column="x", ours=-0.0004, n=20, seeds=1, records=(record,)),
-            CellResult(row="B", column="y", printed=1234.5, missing="only the hub has this model"),
-        ),
-        "claims": (claim_of(),),
-        "ranks": (RankResult(line="x", tau=0.5, p=0.0002, n=4),),
-        "departs": ("A tiny model is explained.",),
-        "seconds": 90.0,
-    }  # fmt: skip
-    return ItemResult(**usual | changes)
-
-
 def maps(*words: str) -> ItemResult:
     row = MapRow(label="attention", weights=(1.0, -0.4, 0.02, 0.2)[: len(words)])
     text = MapText(
@@ -104,12 +61,6 @@ def maps(*words: str) -> ItemResult:
         predicted="positive", rows=(row,),
     )  # fmt: skip
     return ItemResult(id="figure-2-3", title="Texts", kind="maps", maps=(text,))
-
-
-def found(*items: ItemResult, **changes: Any) -> Reproduction:
-    sources = {"bundled": {item.id: item for item in items}}
-    usual: dict[str, Any] = {"paper": "mini", "recipe_sha256": "ab", "cpu": "Some CPU"}
-    return Reproduction(**usual | {"sources": sources} | changes)
 
 
 def pages(folder: Path, reproduction: Reproduction, **changes: Any) -> tuple[str, str]:
@@ -296,59 +247,3 @@ def test_questions_of_our_own_are_counted_apart(tmp_path: Path) -> None:
     text, _ = pages(tmp_path, found(table(claims=claims)))
     assert "Of 1 claims of the paper, 1 hold here, 0 do not, and 0 cannot be told." in text
     assert "| Table 1 | *our question:* B beats C. | **does not hold** |" in text
-
-
-# The page of all papers
-
-
-def test_the_index_counts_the_claims_of_all_papers(tmp_path: Path) -> None:
-    one, two = claim_of("holds"), claim_of("cannot be told")
-    write_reproduction(found(table(claims=(one, one, two))), tmp_path / "mini")
-    write_reproduction(found(table(claims=(two,)), paper="other"), tmp_path / "other")
-    (tmp_path / "empty").mkdir()
-    write_index(tmp_path)
-    lines = (tmp_path / PAGE).read_text().splitlines()
-    place = lines.index("| paper | claims | holds | does not hold | cannot be told |")
-    assert lines[place + 2 : place + 5] == [
-        "| mini | 3 | 2 | 0 | 1 |",
-        "| other | 1 | 0 | 0 | 1 |",
-        "| **all** | 4 | 2 | 0 | 2 |",
-    ]
-    assert "## [mini](mini/README.md)" in lines and "no number of them" not in "".join(lines)
-    assert "| Table 1 | A beats B. | **cannot be told** |" in lines
-
-
-def test_claims_that_single_numbers_decided_are_marked(tmp_path: Path) -> None:
-    alone = TrialResult(what="A | x > B | x", side="for", difference=0.25, why=ALONE, n=1)
-    missing = TrialResult(what="A | y > B | y", side="missing", why="takes hours")
-    trials = [(alone, missing), (alone, TRIAL), (TRIAL,)]
-    claims = [claim_of("holds", trials=tried) for tried in trials]
-    claims += [claim_of("does not hold", trials=(alone,))]
-    claims += [claim_of("cannot be told", trials=(missing,))]
-    write_reproduction(found(table(claims=tuple(claims))), tmp_path / "mini")
-    write_index(tmp_path)
-    page = (tmp_path / PAGE).read_text()
-    assert (
-        "1 of those that hold, and 1 of those that do not, were decided by single numbers, without "
-        'a test: "no test" below.'
-    ) in page
-    assert page.count("**holds**, no test |") == page.count("**does not hold**, no test |") == 1
-    assert page.count("no test") == 3
-
-
-def test_a_summary_of_nothing_is_all_zero() -> None:
-    assert summary_table([]).splitlines()[-1] == "| **all** | 0 | 0 | 0 | 0 |"
-
-
-def test_a_neighbour_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
-    """It is told by the command that asks for it."""
-    (tmp_path / "mini").mkdir()
-    (tmp_path / "mini" / "reproduction.json").write_text("{")
-    write_index(tmp_path)
-    assert "mini" not in (tmp_path / "README.md").read_text()
-
-
-def test_a_page_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "README.md").write_text("# My project\n")
-    write_index(tmp_path)
-    assert (tmp_path / "README.md").read_text() == "# My project\n"
