@@ -14,12 +14,10 @@ from rich.text import Text
 from faithbench.cli.help.command import DATA, WHAT, Application
 from faithbench.cli.options import PASSED, Commands, DataFolder, Passed
 from faithbench.cli.submission.held_out import ask_held_out
+from faithbench.cli.submission.options import Folders, RecordsOfRoot, Root
 from faithbench.cli.submission.planted import plant_words
 from faithbench.cli.submission.regenerate import regenerate_submissions
 from faithbench.cli.submission.run import (
-    Folders,
-    RecordsOfRoot,
-    Root,
     board_examples,
     board_records,
     find_submissions,

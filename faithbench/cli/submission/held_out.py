@@ -13,7 +13,7 @@ from rich.text import Text
 
 from faithbench.cli.help.command import WHAT
 from faithbench.cli.options import DataFolder
-from faithbench.cli.submission.run import (
+from faithbench.cli.submission.options import (
     AllowUnconfined,
     Folders,
     Memory,
@@ -21,6 +21,8 @@ from faithbench.cli.submission.run import (
     Root,
     Seconds,
     Strict,
+)
+from faithbench.cli.submission.run import (
     board_examples,
     board_records,
     checked_entry,

@@ -11,13 +11,15 @@ from rich.console import Console
 from rich.text import Text
 
 from faithbench.cli.help.command import WHAT
-from faithbench.cli.submission.run import (
+from faithbench.cli.submission.options import (
     AllowUnconfined,
     Folders,
     Memory,
     Root,
     Seconds,
     Strict,
+)
+from faithbench.cli.submission.run import (
     checked_entry,
     find_submissions,
     limits_reporter,

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from faithbench.cli.help.command import WHAT
 from faithbench.cli.options import PASSED, DataFolder, Limit
-from faithbench.cli.submission.run import (
+from faithbench.cli.submission.options import (
     AllowUnconfined,
     Memory,
     PassedOfRoot,
@@ -20,6 +20,8 @@ from faithbench.cli.submission.run import (
     Root,
     Seconds,
     Strict,
+)
+from faithbench.cli.submission.run import (
     board_examples,
     board_records,
     find_submissions,
