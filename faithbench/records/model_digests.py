@@ -57,6 +57,10 @@ MODEL_OF_WEIGHTS: Final[Mapping[str, str]] = MappingProxyType(
         "ca4e8f0a0cebfb6aed675297e2cb39e659a04074d6bb8528a3b7253aa5db8247": (
             "b106f19c297a7e1425271db38307b0999c0996986cbe31aa573dcf39c9394df1"
         ),
+        # squad2
+        "54ed1b6b434a240c4cbe978f4999a4fa5c85d2c8758702f6874b4e1321a8c632": (
+            "ee3e48283ad0265db6faf7e16d2a270d602950a1f9b0117a90e8ddf2a827062b"
+        ),
         # sst2
         "6561e29c7f1819ec71b9996f2c720d8d891e47a1d1b7943e49c3a19ab79cf484": (
             "f4902b03bb1a1808e2eb19f5d4cb692672a69998b1ecbcaf50487d281aa31a41"
