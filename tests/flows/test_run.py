@@ -289,7 +289,8 @@ def test_progress_names_the_step_the_explainer_and_the_example(job: Job, jobs: i
     assert told[0] == (f"13 examples x 3 explainers on {job.model.public_name}", 0, 0)
     steps = [(what.partition(", ")[0], done) for what, done, _ in told[1:]]
     assert steps[0] == ("warming up random", 0)
-    assert [done for what, done in steps if what == "explained"] == [0, 3, 6, 9, 12, 13]
+    explained = [done for what, done in steps if what == "explained"]
+    assert explained[0] == 0 and sorted(np.diff(explained)) == [1, 3, 3, 3, 3]
     first = steps.index(("explained", 0))
     assert re.fullmatch(r"about [\d,]+ rows through the network", steps[first - 1][0])
     in_chunks = {what for what, _ in steps[first:]}
@@ -301,6 +302,6 @@ def test_progress_names_the_step_the_explainer_and_the_example(job: Job, jobs: i
     assert in_chunks >= {"erasing tokens", "measuring attention"}
     if jobs == 1:
         explaining = [done for what, done in steps if what.startswith(f"explaining {name} on")]
-        assert explaining == [0, 3, 6, 9, 12]
+        assert explaining == explained[:-1]
         assert [what for what, _, _ in told if what.endswith(" left")], "the time left is told"
     assert steps[-1] == ("measuring", 3)

@@ -222,7 +222,7 @@ def test_a_file_may_be_named_by_its_path(tmp_path: Path, monkeypatch: pytest.Mon
             "",
             "names no explainer and no metric; put @faithbench",
         ),
-        (" = 1.0", "", "explainer 'position' cannot be made without settings"),
+        (" = 1.0", "", "explainer 'position' has a setting 'scale' with no default"),
         ("@dataclass(frozen=True)\n", "", "must be a frozen dataclass with a __call__ method"),
         ("batch.ids", "batch.", "does not import: SyntaxError"),
     ],
